@@ -1,0 +1,1 @@
+"""The inner ring: values and pure functions. No I/O, no clock, no network, no import from another room."""
