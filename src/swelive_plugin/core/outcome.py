@@ -27,7 +27,7 @@ class Outcome(str, Enum):
 
 @dataclass(frozen=True)
 class Raised:
-    """The exception that ended a phase. ``file`` is where project code raised it, relative to rootdir where inside it."""
+    """The exception that ended a phase; ``file`` is where project code raised it, relative to rootdir if inside it."""
 
     type: str
     message: str = ""
@@ -263,13 +263,18 @@ def phase_from_event(event: Mapping[str, Any]) -> Phase:
         wasxfail=event.get("wasxfail"),
         xfail_run=xfail.get("run"),
         xfail_strict=xfail.get("strict"),
-        raised=Raised(
-            str(raised.get("type", "")), str(raised.get("msg", "")), str(raised.get("file", "")), int(raised.get("line") or 0)
-        )
-        if isinstance(raised, Mapping)
-        else None,
+        raised=_raised(raised) if isinstance(raised, Mapping) else None,
         worker=str(event.get("worker", "")),
         forged=bool(event.get("forged", False)),
+    )
+
+
+def _raised(value: Mapping[str, Any]) -> Raised:
+    return Raised(
+        type=str(value.get("type", "")),
+        message=str(value.get("msg", "")),
+        file=str(value.get("file", "")),
+        line=int(value.get("line") or 0),
     )
 
 
@@ -323,7 +328,7 @@ def _phase_outcome(phase: Phase) -> Outcome:
 
 
 def with_prefix(session: Session, prefix: str) -> Session:
-    """Return the session with ``prefix/`` put before every id: a rootdir below the checkout's root makes ids shorter."""
+    """Return the session with ``prefix/`` before every id: a rootdir below the checkout's root makes ids shorter."""
     if not prefix:
         return session
 

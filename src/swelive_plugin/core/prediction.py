@@ -12,8 +12,8 @@ __all__ = ["Prediction"]
 class Prediction:
     """One patch to judge.
 
-    ``attempt`` counts from 1 where several different patches were submitted for one instance; ``source`` says where it was
-    read (``file:line``). ``duplicates`` names the sources of exact duplicates, which are graded once.
+    ``attempt`` counts from 1 where several different patches were submitted for one instance; ``source`` says where it
+    was read (``file:line``). ``duplicates`` names the sources of exact duplicates, which are graded once.
     """
 
     instance_id: str

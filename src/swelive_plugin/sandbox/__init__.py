@@ -46,8 +46,8 @@ class Command:
     """What to run and what it may see.
 
     ``argv`` and ``env`` speak in the paths that the command itself sees: build them with `Sandbox.inside`.
-    ``env`` is the whole environment; nothing is inherited. ``pass_fds`` stay open in the command under the same numbers.
-    ``stdin`` is always empty.
+    ``env`` is the whole environment; nothing is inherited. ``pass_fds`` stay open in the command under the same
+    numbers. Standard input is always empty.
     """
 
     argv: tuple[str, ...]
@@ -81,7 +81,7 @@ class Sandbox(Protocol):
         """Whether `Mount` kind ``overlay`` is honoured; else the caller mounts a private copy as ``rw``."""
 
     def inside(self, mount: Mount) -> str:
-        """Return the path at which the command will see ``mount``: its target, or its source where there is no mounting."""
+        """Return the path at which the command will see ``mount``: its target, or its source where nothing is mounted."""
 
     def run(self, command: Command, *, output: Path, started: Callable[[int], None] | None = None) -> Completed:
         """Run ``command`` with stdout and stderr in the file ``output``; return when every process of it is gone.
