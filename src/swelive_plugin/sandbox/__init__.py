@@ -81,7 +81,7 @@ class Sandbox(Protocol):
         """Whether `Mount` kind ``overlay`` is honoured; else the caller mounts a private copy as ``rw``."""
 
     def inside(self, mount: Mount) -> str:
-        """Return the path at which the command will see ``mount``: its target, or its source where nothing is mounted."""
+        """Return the path at which the command sees ``mount``: its target, or its source where nothing is mounted."""
 
     def run(self, command: Command, *, output: Path, started: Callable[[int], None] | None = None) -> Completed:
         """Run ``command`` with stdout and stderr in the file ``output``; return when every process of it is gone.
