@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
-__all__ = ["CollectError", "Outcome", "Phase", "Raised", "Session", "TestRecord", "reduce_events"]
+__all__ = ["IDLE", "CollectError", "Outcome", "Phase", "Raised", "Session", "TestRecord", "reduce_events"]
 
 
 class Outcome(str, Enum):
@@ -23,6 +23,9 @@ class Outcome(str, Enum):
     TIMED_OUT = "timed_out"
     NOT_RUN = "not_run"  # collected, never started
     DESELECTED = "deselected"
+
+
+IDLE = frozenset({Outcome.NOT_RUN, Outcome.DESELECTED})
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,8 @@ class TestRecord:
     """One test and what became of it.
 
     ``body_ran`` tells whether a call phase was recorded (``xfail(run=False)`` shows nothing). ``flaky`` is set where an
-    earlier attempt failed. ``raised`` is the exception that decided, if one did.
+    earlier attempt failed. ``raised`` is the exception that decided, if one did. ``forged``: a report overruled the
+    exception; ``reported`` is then the outcome by the reports alone (a project's own hooks may do that honestly).
     """
 
     __test__ = False  # pytest must not take it for a test class
@@ -70,6 +74,7 @@ class TestRecord:
     attempts: int = 1
     raised: Raised | None = None
     forged: bool = False
+    reported: Outcome | None = None
     phases: tuple[Phase, ...] = field(default=(), repr=False)
 
 
@@ -110,8 +115,7 @@ class Session:
     @property
     def ran_anything(self) -> bool:
         """Whether at least one test was started."""
-        idle = (Outcome.NOT_RUN, Outcome.DESELECTED)
-        return any(record.outcome not in idle for record in self.tests.values())
+        return any(record.outcome not in IDLE for record in self.tests.values())
 
 
 # From best to worst: where one id carries several results (duplicates, subtests, phases), the worst one counts.
@@ -288,6 +292,10 @@ def _reduce_test(test_id: str, phases: tuple[Phase, ...], *, started: bool, time
     earlier_failed = any(
         phase.attempt < last_attempt and phase.outcome not in ("passed", "skipped") for phase in phases
     )
+    forged = any(phase.forged for phase in last)
+    reported = outcome
+    if forged:
+        reported, _ = _attempt_outcome([replace(phase, forged=False) for phase in last], timed_out=timed_out)
     return TestRecord(
         id=test_id,
         outcome=outcome,
@@ -296,7 +304,8 @@ def _reduce_test(test_id: str, phases: tuple[Phase, ...], *, started: bool, time
         flaky=earlier_failed,
         attempts=last_attempt,
         raised=decided_by.raised if decided_by else None,
-        forged=any(phase.forged for phase in last),
+        forged=forged,
+        reported=reported,
         phases=phases,
     )
 
