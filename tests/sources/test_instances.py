@@ -14,6 +14,7 @@ import pytest
 
 from swelive_plugin.errors import DatasetError, UsageError
 from swelive_plugin.sources.instances import load_instances
+from tests.sources.hub import stand_in_hub
 
 OFFICIAL = Path(__file__).parents[2].parent / "shared" / "data" / "live-official.jsonl.gz"
 
@@ -152,22 +153,44 @@ def test_a_hub_name_asks_datasets_for_its_split(monkeypatch: pytest.MonkeyPatch,
     ]
 
 
-def test_a_hub_that_does_not_answer_is_one_clear_line(tmp_path: Path) -> None:
-    """Run apart, for `datasets` reads the hub's address once, when it is imported."""
+def load_apart(folder: Path, arguments: str, **env: str) -> str:
+    """Load in a process of its own, for `datasets` reads the hub's address once, when it is imported."""
     code = (
         "from swelive_plugin.errors import DatasetError\n"
         "from swelive_plugin.sources.instances import load_instances\n"
-        "try:\n    load_instances('some/dataset')\n"
-        "except DatasetError as error:\n    print(error)\n"
+        f"try:\n    print(load_instances({arguments}))\nexcept DatasetError as error:\n    print(error)\n"
     )
-    env = {"HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path), "HOME": str(tmp_path), "PATH": ""}
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=env, cwd=tmp_path, capture_output=True, text=True, check=True
-    )
-    assert done.stdout.startswith("some/dataset: the dataset can't be loaded: ")
-    assert "give a file: .jsonl, .json or .parquet" in done.stdout
-    assert done.stdout.count("\n") == 1
-    assert done.stderr == ""
+    env = {"HF_HOME": str(folder / "hf"), "HOME": str(folder), "PATH": "", "NO_PROXY": "127.0.0.1", **env}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, env=env, cwd=folder, capture_output=True, text=True, check=True)
+    assert done.stderr == ""  # no progress bar, no warning: the library prints nothing
+    return done.stdout
+
+
+def test_a_hub_serves_a_dataset_by_name(tmp_path: Path) -> None:
+    files = {
+        "README.md": b"---\nconfigs:\n- config_name: default\n  data_files:\n"
+        b"  - {split: lite, path: data/lite.jsonl}\n  - {split: full, path: data/full.jsonl}\n---\n",
+        "data/lite.jsonl": lines(TWO[0]).encode(),
+        "data/full.jsonl": lines(*TWO).encode(),
+    }
+    with stand_in_hub("some/dataset", files) as address:
+        full = load_apart(tmp_path, "'some/dataset', split='full'", HF_ENDPOINT=address)
+        unsaid = load_apart(tmp_path, "'some/dataset'", HF_ENDPOINT=address)
+        wrong = load_apart(tmp_path, "'some/dataset', split='test'", HF_ENDPOINT=address)
+        other = load_apart(tmp_path, "'other/dataset'", HF_ENDPOINT=address)
+    assert full.count("instance_id='a__b-") == 2
+    assert full.endswith("source='some/dataset[full]')\n")
+    assert unsaid == "some/dataset: which split? (it has full, lite)\n"
+    assert wrong.startswith("some/dataset: the dataset can't be loaded: Unknown split")
+    assert other.startswith("other/dataset: the dataset can't be loaded: ")
+
+
+def test_a_hub_that_does_not_answer_is_one_clear_line(tmp_path: Path) -> None:
+    told = load_apart(tmp_path, "'some/dataset'", HF_HUB_OFFLINE="1")
+    assert told.startswith("some/dataset: the dataset can't be loaded: ")
+    assert told.endswith("or give a file: .jsonl, .json or .parquet)\n")
+    assert told.count("\n") == 1
 
 
 def test_ids_pick_rows_in_the_dataset_s_order_and_leave_others_unchecked(tmp_path: Path) -> None:
