@@ -13,7 +13,7 @@ from typing import Literal, Protocol
 __all__ = ["Command", "Completed", "Limits", "Mount", "Sandbox"]
 
 MountKind = Literal["ro", "rw", "overlay", "tmpfs"]
-EndedBy = Literal["exit", "signal", "wall_clock", "output", "memory", "processes", "interrupted"]
+EndedBy = Literal["exit", "signal", "wall_clock", "cpu", "output", "memory", "processes", "interrupted"]
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,60 @@
+"""What every sandbox keeps: the seam's own promises."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from swelive_plugin.errors import SandboxError
+from swelive_plugin.sandbox import Command, Limits, Mount, Sandbox
+from tests.sandbox.conftest import Run
+
+
+def test_output_and_exit_status_come_back(run: Run) -> None:
+    ran = run("import sys; print('out'); print('err', file=sys.stderr); sys.exit(3)")
+    assert (ran.completed.exit_status, ran.completed.ended_by) == (3, "exit")
+    assert sorted(ran.text.split()) == ["err", "out"]
+
+
+def test_death_by_signal_is_told_as_subprocess_does(run: Run) -> None:
+    ran = run("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")
+    assert (ran.completed.exit_status, ran.completed.ended_by) == (-11, "signal")
+
+
+def test_wall_clock(run: Run) -> None:
+    ran = run("import time; print('begun', flush=True); time.sleep(60)", limits=Limits(wall_clock_s=0.5))
+    assert ran.completed.ended_by == "wall_clock"
+    assert 0.5 <= ran.completed.duration_s < 5
+    assert ran.text == "begun\n"
+
+
+def test_missing_program_is_our_error_not_a_verdict(sandbox: Sandbox, tmp_path: Path) -> None:
+    with pytest.raises(SandboxError, match="no-such-program"):
+        sandbox.run(Command(("no-such-program",), "/tmp"), output=tmp_path / "output")
+
+
+def test_overlay_leaves_the_source_untouched(bubblewrap: Sandbox, run_hidden: Run, tmp_path: Path) -> None:
+    if not bubblewrap.overlays:
+        pytest.skip("this bubblewrap or kernel has no overlay")
+    tree = tmp_path / "tree"
+    (tree / "package").mkdir(parents=True)
+    (tree / "package" / "module.py").write_text("x = 1\n")
+    ran = run_hidden(
+        """
+import os, shutil
+os.chdir("/testbed")
+print(open("package/module.py").read().strip())
+for name in "package/module.py", "new":
+    with open(name, "w") as file:
+        file.write("x = 2")
+print(open("package/module.py").read())
+shutil.rmtree("package")
+os.mkdir("package")
+print(sorted(os.listdir(".")), os.listdir("package"))
+""",
+        mounts=(Mount(tree, "/testbed", "overlay"),),
+    )
+    assert ran.text.splitlines() == ["x = 1", "x = 2", "['new', 'package'] []"]
+    assert [path.name for path in tree.rglob("*")] == ["package", "module.py"]
+    assert (tree / "package" / "module.py").read_text() == "x = 1\n"
