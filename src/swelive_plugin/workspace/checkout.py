@@ -1,0 +1,189 @@
+"""Checkouts: the files of one commit, farms of hard links to them, and folders that go away whatever is in them."""
+
+# Trees have thousands of files, and pathlib costs more than the system calls.
+# ruff: noqa: PTH101, PTH102, PTH104, PTH106, PTH108, PTH115, PTH123, PTH211
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import stat
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+from swelive_plugin.errors import InfraError
+from swelive_plugin.workspace.git import run_git
+
+__all__ = ["export_tree", "link_tree", "remove_tree"]
+
+_BRANCH = "main"
+_TIMEOUT_S = 1800.0
+_FICLONE = 0x40049409  # linux/fs.h: share the blocks of another file, copy on write
+_DEEP = 100
+
+
+def export_tree(mirror: Path, commit: str, dest: Path, *, with_git: bool = False) -> tuple[str, ...]:
+    """Write the files of ``commit`` into ``dest`` just as git checks them out; return the paths of its submodules.
+
+    Attributes that change line ends count, ``export-ignore`` does not (it is for archives). Submodules stay empty
+    folders. ``with_git`` adds a ``.git`` of its own on a branch named ``main``: no object, ref, tag or reflog in it is
+    newer than the commit, there is no remote, and nothing is shared with the mirror. Raises `InfraError`.
+    """
+    dest.mkdir(parents=True, exist_ok=True)
+    commit = _line(run_git("rev-parse", "--verify", f"{commit}^{{commit}}", git_dir=mirror).stdout)
+    if with_git:
+        _own_repository(mirror, commit, dest)
+        run_git("read-tree", "--reset", "-u", "HEAD", cwd=dest, git_dir=dest / ".git", timeout_s=_TIMEOUT_S)
+    else:
+        with tempfile.TemporaryDirectory(prefix="swelive-index-") as folder:
+            run_git(
+                "-c", "core.bare=false", "--work-tree=.", "read-tree", "--reset", "-u", commit,
+                cwd=dest, git_dir=mirror.absolute(), env={"GIT_INDEX_FILE": str(Path(folder) / "index")},
+                timeout_s=_TIMEOUT_S,
+            )  # fmt: skip
+    return _submodules(mirror, commit)
+
+
+def _submodules(mirror: Path, commit: str) -> tuple[str, ...]:
+    listing = run_git("ls-tree", "-r", "-z", commit, git_dir=mirror).stdout
+    links = (entry for entry in listing.split(b"\0") if entry.startswith(b"160000 "))
+    return tuple(os.fsdecode(entry.partition(b"\t")[2]) for entry in links)
+
+
+def _line(output: bytes) -> str:
+    return output.decode("ascii", "replace").strip()
+
+
+def _own_repository(mirror: Path, commit: str, dest: Path) -> None:
+    git_dir = dest / ".git"
+    run_git("init", "--quiet", "--template=", f"--initial-branch={_BRANCH}", cwd=dest)
+    if (mirror / "shallow").is_file():
+        shutil.copyfile(mirror / "shallow", git_dir / "shallow")
+    tags = _tags_before(mirror, commit)
+    wanted = "".join(f"{item}\n" for item in [commit, *(objectname for _, objectname in tags)])
+    pack = git_dir / "objects" / "pack" / "pack"
+    pack.parent.mkdir(parents=True, exist_ok=True)
+    # A mirror may lack old, large blobs (a partial clone): what it has not, the checkout does without.
+    run_git(
+        "pack-objects", "--revs", "--quiet", "--missing=allow-any", str(pack.absolute()),
+        git_dir=mirror, input=wanted.encode("ascii"), timeout_s=_TIMEOUT_S,
+    )  # fmt: skip
+    refs = [f"create refs/heads/{_BRANCH}\0{commit}\0", *(f"create {name}\0{value}\0" for name, value in tags)]
+    run_git(
+        "-c", "core.logAllRefUpdates=false", "update-ref", "--stdin", "-z",
+        cwd=dest, git_dir=git_dir, input=os.fsencode("".join(refs)),
+    )  # fmt: skip
+
+
+def _tags_before(mirror: Path, commit: str) -> list[tuple[str, str]]:
+    """Return (ref, object) of each tag on the commit's own history, but no tag object that was written after it."""
+    then = int(_line(run_git("show", "-s", "--format=%ct", commit, git_dir=mirror).stdout))
+    listing = run_git(
+        "for-each-ref", f"--merged={commit}", "--format=%(objectname) %(taggerdate:unix) %(refname)", "refs/tags",
+        git_dir=mirror,
+    ).stdout  # fmt: skip
+    tags = []
+    for line in os.fsdecode(listing).splitlines():
+        objectname, tagged, name = line.split(" ", 2)
+        if not tagged or int(tagged) <= then:
+            tags.append((name, objectname))
+    return tags
+
+
+def link_tree(source: Path, dest: Path, *, private: bool = False) -> str:
+    """Fill ``dest`` with the tree ``source``; return how: ``hardlink`` or ``copy``.
+
+    Files are hard links where that is possible (same file system), else clones that share blocks, else copies.
+    A hard link shares its content: who changes a file in place changes both, so what untrusted code may write to needs
+    ``private``, which never links. Symbolic links stay what they are and are never followed; sockets, pipes and
+    devices are left out. Folders of ``dest`` are writable for their owner. Raises `InfraError`.
+    """
+    how = "copy" if private else "hardlink"
+    try:
+        dest.mkdir(parents=True, exist_ok=True)
+        pending = [(str(source), str(dest))]
+        while pending:
+            here, there = pending.pop()
+            with os.scandir(here) as entries:
+                for entry in entries:
+                    target = f"{there}/{entry.name}"
+                    if entry.is_symlink():
+                        os.symlink(os.readlink(entry.path), target)
+                    elif entry.is_dir(follow_symlinks=False):
+                        os.mkdir(target)
+                        os.chmod(target, stat.S_IMODE(entry.stat(follow_symlinks=False).st_mode) | 0o700)
+                        pending.append((entry.path, target))
+                    elif entry.is_file(follow_symlinks=False):
+                        how = _link_file(entry.path, target, how)
+    except OSError as error:
+        raise InfraError(f"can't set out a tree in {dest}: {error}", hint="is the disk full?") from error
+    return how
+
+
+def _link_file(source: str, target: str, how: str) -> str:
+    if how == "hardlink":
+        try:
+            os.link(source, target)
+        except OSError:  # another file system, one without links, too many links, somebody else's file
+            how = "copy"
+        else:
+            return how
+    copy_file(source, target)
+    return how
+
+
+def copy_file(source: str, target: str) -> None:
+    """Copy one regular file with its mode and times; blocks are shared where the file system can."""
+    with open(source, "rb") as old, open(target, "xb") as new:
+        try:
+            fcntl.ioctl(new.fileno(), _FICLONE, old.fileno())
+        except OSError:
+            shutil.copyfileobj(old, new)
+    shutil.copystat(source, target)
+
+
+def remove_tree(path: Path) -> None:
+    """Remove ``path`` and all that is below it; nothing happens if it is not there.
+
+    Copes with folders that nobody may read, with paths longer than the system takes, and never follows a symbolic
+    link. Raises `InfraError` when something does not let itself be removed (another user's files).
+    """
+    try:
+        mode = os.lstat(path).st_mode
+    except FileNotFoundError:
+        return
+    try:
+        if stat.S_ISDIR(mode):
+            _remove_folder(str(path))
+        else:
+            os.unlink(path)
+    except OSError as error:
+        raise InfraError(f"can't remove {path}: {error.strerror}", hint="it may belong to another user") from error
+
+
+def _remove_folder(root: str) -> None:
+    visited: list[str] = []
+    pending = [(root, 0)]
+    serial = 0
+    with suppress(OSError):
+        os.chmod(root, 0o700)
+    while pending:
+        folder, depth = pending.pop()
+        visited.append(folder)
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if not entry.is_dir(follow_symlinks=False):
+                    os.unlink(entry.path)
+                    continue
+                child = entry.path
+                with suppress(OSError):
+                    os.chmod(child, 0o700)
+                if depth >= _DEEP:  # lift it up, else its path gets longer than the system takes
+                    while os.path.lexists(child := f"{root}/.deep{serial}"):
+                        serial += 1
+                    os.rename(entry.path, child)
+                pending.append((child, 0 if child != entry.path else depth + 1))
+    for folder in reversed(visited):
+        os.rmdir(folder)

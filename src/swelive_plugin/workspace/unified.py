@@ -1,0 +1,397 @@
+"""Unified diffs as values: a tolerant reader and an exact writer.
+
+What is graded is always written out again by `render`, so git and our checks can't read one text in two ways.
+Everything is bytes, paths excepted (`os.fsdecode`), because files under test need not be UTF-8.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+__all__ = ["Diff", "Hunk", "Kind", "Section", "parse_diff", "render"]
+
+Kind = Literal["added", "deleted", "modified", "renamed", "copied"]
+
+_HUNK = re.compile(rb"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@(.*)")
+_MODE = re.compile(rb"(old mode|new mode|new file mode|deleted file mode) ([0-7]{5,6})")
+_MOVE = re.compile(rb"(rename|copy) (from|to) (.+)")
+_INDEX = re.compile(rb"index [0-9a-f]{4,64}\.\.[0-9a-f]{4,64}(?: ([0-7]{6}))?")
+_SIMILARITY = re.compile(rb"(?:dis)?similarity index \d{1,3}%")
+_BINARY_BLOCK = re.compile(rb"(?:literal|delta) \d+")
+_NULL = "/dev/null"
+_PREFIX = re.compile(r"[a-z12]/")
+
+
+@dataclass
+class Hunk:
+    """One hunk. ``lines`` keep their first character but no line feed; ``at`` is its line in the patch, from 1.
+
+    ``missing`` counts the (old, new) lines that the header promises and the body lacks. ``extra`` are lines that look
+    like more body after the promised end.
+    """
+
+    old_start: int
+    new_start: int
+    lines: list[bytes]
+    heading: bytes = b""
+    at: int = 0
+    missing: tuple[int, int] = (0, 0)
+    extra: list[bytes] = field(default_factory=list)
+
+    @property
+    def old_lines(self) -> list[bytes]:
+        """The lines that the hunk expects to find, without their first character."""
+        return [line[1:] for line in self.lines if line[:1] in (b" ", b"-")]
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """The (old, new) line counts of the body as it is."""
+        added = sum(line[:1] == b"+" for line in self.lines)
+        return len(self.old_lines), sum(line[:1] == b" " for line in self.lines) + added
+
+
+@dataclass
+class Section:
+    """What a patch does to one file. ``names`` are as written, with their ``a/`` and ``b/``; moves never have them."""
+
+    at: int
+    git: bool = False
+    names: tuple[str | None, str | None] = (None, None)
+    move: tuple[str | None, str | None] = (None, None)
+    copied: bool = False
+    similarity: bytes = b""
+    index: bytes = b""
+    old_mode: str = ""
+    new_mode: str = ""
+    added: bool = False
+    deleted: bool = False
+    hunks: list[Hunk] = field(default_factory=list)
+    binary: list[bytes] = field(default_factory=list)
+    binary_without_data: bool = False
+    crlf_headers: bool = False
+    old: str = ""
+    new: str = ""
+
+    @property
+    def kind(self) -> Kind:
+        """What happens to the file."""
+        if self.added:
+            return "added"
+        if self.deleted:
+            return "deleted"
+        if self.move[0] is not None and self.old != self.new:
+            return "copied" if self.copied else "renamed"
+        return "modified"
+
+    @property
+    def changes_something(self) -> bool:
+        """Whether there is anything to do: a hunk, data, a mode or a new place."""
+        moved = self.kind in ("renamed", "copied")
+        return bool(self.hunks or self.binary or self.added or self.deleted or moved or self.mode_changes)
+
+    @property
+    def mode_changes(self) -> bool:
+        """Whether an existing file gets another mode."""
+        return bool(self.old_mode and self.new_mode and self.old_mode != self.new_mode)
+
+
+@dataclass
+class Diff:
+    """A patch: its sections in order, and what was found around them."""
+
+    sections: list[Section] = field(default_factory=list)
+    prose: bool = False
+    fences: bool = False
+    final_newline: bool = True
+    byte_order_mark: bool = False
+    strip: int = 1
+
+    def resolve(self, exists: Callable[[str], bool] | None = None) -> None:
+        """Set ``old`` and ``new`` of each section: names without the first part, unless no name has ``a/`` or ``b/``.
+
+        ``exists`` tells whether a path is in the tree; with it, names without ``a/`` must be there as they stand.
+        """
+        known = [name for section in self.sections for name in section.names if name not in (None, _NULL)]
+        bare = bool(known) and not any(_PREFIX.match(str(name)) for name in known)
+        if bare and exists is not None:
+            sources = [s.names[0] for s in self.sections if s.names[0] not in (None, _NULL) and not s.added]
+            bare = all(exists(str(name)) for name in sources) and (
+                not sources or not all(exists(_strip(str(name), 1)) for name in sources)
+            )
+        self.strip = 0 if bare else 1
+        for section in self.sections:
+            _resolve(section, self.strip, exists)
+
+
+def _strip(name: str, count: int) -> str:
+    return name.split("/", count)[-1] if "/" in name else name
+
+
+def _resolve(section: Section, strip: int, exists: Callable[[str], bool] | None) -> None:
+    old_name, new_name = section.names
+    section.added = section.added or old_name == _NULL
+    section.deleted = section.deleted or new_name == _NULL
+    old = None if old_name in (None, _NULL) else _strip(str(old_name), strip)
+    new = None if new_name in (None, _NULL) else _strip(str(new_name), strip)
+    if section.move[0] is not None and section.move[1] is not None:
+        old, new = section.move
+    elif old is not None and new is not None and old != new:
+        # Plain diffs may name a backup (x.py.orig) on one side; the file is the side that is there.
+        new = old = old if exists is not None and exists(old) and not exists(new) else new
+    section.old = old if old is not None else new or ""
+    section.new = new if new is not None else old or ""
+
+
+def parse_diff(data: bytes) -> Diff:
+    """Return the diff in ``data``, which may have prose or markdown around it, no final newline, or CRLF line ends."""
+    diff = Diff()
+    if data.startswith(b"\xef\xbb\xbf"):
+        diff.byte_order_mark = True
+        data = data[3:]
+    diff.final_newline = data.endswith(b"\n")
+    lines = data.split(b"\n")
+    if diff.final_newline:
+        lines.pop()
+    _Reader(lines, diff).read()
+    return diff
+
+
+class _Reader:
+    def __init__(self, lines: Sequence[bytes], diff: Diff) -> None:
+        self.lines = lines
+        self.diff = diff
+        self.at = 0
+        self.section: Section | None = None
+
+    def peek(self, ahead: int = 0) -> bytes:
+        index = self.at + ahead
+        return self.lines[index].removesuffix(b"\r") if index < len(self.lines) else b""
+
+    def read(self) -> None:
+        while self.at < len(self.lines):
+            line = self.peek()
+            if line.startswith(b"diff --git "):
+                self.git_header(line)
+            elif self.at_file_names():
+                self.file_names()
+            elif self.section is not None and (found := _HUNK.match(line)):
+                self.hunk(self.section, found)
+            elif self.section is not None and line == b"GIT binary patch":
+                self.binary(self.section)
+            elif self.section is not None and line.startswith(b"Binary files ") and line.endswith(b" differ"):
+                self.binary_stub(self.section, line)
+            else:
+                self.diff.fences |= line.startswith(b"```")
+                self.diff.prose |= bool(line.strip()) and not line.startswith((b"```", b"\\ "))
+                self.at += 1
+
+    def start(self, *, git: bool) -> Section:
+        self.section = Section(at=self.at + 1, git=git, crlf_headers=self.lines[self.at].endswith(b"\r"))
+        self.diff.sections.append(self.section)
+        return self.section
+
+    def git_header(self, line: bytes) -> None:
+        section = self.start(git=True)
+        section.names = _git_names(line[len(b"diff --git ") :])
+        self.at += 1
+        while self.at < len(self.lines) and self.extended_header(section, self.peek()):
+            self.at += 1
+
+    @staticmethod
+    def extended_header(section: Section, line: bytes) -> bool:
+        if found := _MODE.fullmatch(line):
+            what, mode = found[1], found[2].decode("ascii")
+            section.added |= what == b"new file mode"
+            section.deleted |= what == b"deleted file mode"
+            if what in (b"old mode", b"deleted file mode"):
+                section.old_mode = mode
+            else:
+                section.new_mode = mode
+        elif found := _MOVE.fullmatch(line):
+            section.copied = found[1] == b"copy"
+            name = _one_name(found[3])
+            section.move = (name, section.move[1]) if found[2] == b"from" else (section.move[0], name)
+        elif found := _INDEX.fullmatch(line):
+            section.index = line
+            if found[1] and not section.old_mode:
+                section.old_mode = section.new_mode = found[1].decode("ascii")
+        elif _SIMILARITY.fullmatch(line):
+            section.similarity = line
+        else:
+            return False
+        return True
+
+    def at_file_names(self, ahead: int = 0) -> bool:
+        return (
+            self.peek(ahead).startswith(b"--- ")
+            and self.peek(ahead + 1).startswith(b"+++ ")
+            and _HUNK.match(self.peek(ahead + 2)) is not None
+        )
+
+    def file_names(self) -> None:
+        section = self.section
+        if section is None or not section.git or section.hunks or section.binary:
+            section = self.start(git=False)
+        names = (_one_name(self.peek()[4:]), _one_name(self.peek(1)[4:]))
+        # What the extended header says of a new or deleted file stands; the names can only complete it.
+        section.names = names
+        self.at += 2
+
+    def hunk(self, section: Section, found: re.Match[bytes]) -> None:
+        old_start, new_start = int(found[1]), int(found[3])
+        old_left = 1 if found[2] is None else int(found[2])
+        new_left = 1 if found[4] is None else int(found[4])
+        hunk = Hunk(old_start, new_start, [], heading=found[5], at=self.at + 1)
+        section.hunks.append(hunk)
+        self.at += 1
+        first = self.at
+        while self.at < len(self.lines) and (old_left > 0 or new_left > 0):
+            line = self.lines[self.at]
+            mark = line[:1] if line not in (b"", b"\r") else b" "
+            if mark not in (b" ", b"+", b"-", b"\\"):
+                break
+            if (mark in (b" ", b"-") and not old_left) or (mark in (b" ", b"+") and not new_left):
+                break
+            old_left -= mark in (b" ", b"-")
+            new_left -= mark in (b" ", b"+")
+            hunk.lines.append(line if line[:1] == mark else b" " + line)
+            self.at += 1
+        if old_left or new_left:
+            hunk.missing = (old_left, new_left)
+            if old_left != new_left or self.at < len(self.lines):
+                self.at = first
+                hunk.lines = self.body_without_counts()
+        elif self.at < len(self.lines) and self.lines[self.at].startswith(b"\\"):
+            hunk.lines.append(self.lines[self.at])
+            self.at += 1
+        else:
+            here = self.at
+            hunk.extra = self.body_without_counts() if self.peek()[:1] in (b"+", b"-") else []
+            self.at = here + (len(hunk.extra) if hunk.extra else 0)
+
+    def body_without_counts(self) -> list[bytes]:
+        """Return the lines from here on that can be a hunk's body, up to the next header of any kind."""
+        body: list[bytes] = []
+        while self.at < len(self.lines):
+            line = self.lines[self.at]
+            mark = line[:1] if line not in (b"", b"\r") else b" "
+            if mark not in (b" ", b"+", b"-", b"\\") or self.at_file_names() or self.at_signature():
+                break
+            body.append(line if line[:1] == mark else b" " + line)
+            self.at += 1
+        while body and body[-1].rstrip(b"\r") == b" ":  # blank lines before the next header are nobody's context
+            body.pop()
+        return body
+
+    def at_signature(self) -> bool:
+        """Whether format-patch's last lines (``-- `` and a version) are here."""
+        return self.peek() in (b"-- ", b"--") and self.at + 4 >= len(self.lines)
+
+    def binary(self, section: Section) -> None:
+        section.binary.append(self.peek())
+        self.at += 1
+        while self.at < len(self.lines) and _BINARY_BLOCK.fullmatch(self.peek()):
+            while self.at < len(self.lines) and self.peek():
+                section.binary.append(self.peek())
+                self.at += 1
+            section.binary.append(b"")
+            self.at += 1
+
+    def binary_stub(self, section: Section, line: bytes) -> None:
+        section.binary_without_data = True
+        if section.names == (None, None) and (found := re.fullmatch(rb"Binary files (.+) and (.+) differ", line)):
+            section.names = (_one_name(found[1]), _one_name(found[2]))
+        self.at += 1
+
+
+_ESCAPES = {b"a": 7, b"b": 8, b"t": 9, b"n": 10, b"v": 11, b"f": 12, b"r": 13, b'"': 34, b"\\": 92}
+
+
+def _unquote(text: bytes) -> tuple[str, bytes]:
+    """Return the path that a C-style quoted string at the start of ``text`` stands for, and what follows it."""
+    out = bytearray()
+    index = 1
+    while index < len(text) and text[index : index + 1] != b'"':
+        char = text[index : index + 1]
+        if char == b"\\" and (octal := re.match(rb"[0-3][0-7]{2}", text[index + 1 : index + 4])):
+            out.append(int(octal[0], 8))
+            index += 4
+        elif char == b"\\" and text[index + 1 : index + 2] in _ESCAPES:
+            out.append(_ESCAPES[text[index + 1 : index + 2]])
+            index += 2
+        else:
+            out += char
+            index += 1
+    return os.fsdecode(bytes(out)), text[index + 1 :]
+
+
+def _one_name(text: bytes) -> str:
+    if text.startswith(b'"'):
+        return _unquote(text)[0]
+    return os.fsdecode(text.partition(b"\t")[0])  # a tab ends the name: a time follows, or nothing
+
+
+def _git_names(rest: bytes) -> tuple[str | None, str | None]:
+    """Return both names of a ``diff --git`` line, or nothing where a space makes them doubtful (others lines tell)."""
+    if rest.startswith(b'"'):
+        old, rest = _unquote(rest)
+        return old, _one_name(rest[1:])
+    if rest.endswith(b'"') and (start := rest.find(b' "')) > 0:
+        return os.fsdecode(rest[:start]), _unquote(rest[start + 1 :])[0]
+    half = len(rest) // 2
+    old_name, new_name = rest[:half], rest[half + 1 :]
+    if rest[half : half + 1] == b" " and (
+        old_name == new_name or old_name.partition(b"/")[2] == new_name.partition(b"/")[2] != b""
+    ):
+        return os.fsdecode(old_name), os.fsdecode(new_name)
+    parts = rest.split(b" ")
+    return (os.fsdecode(parts[0]), os.fsdecode(parts[1])) if len(parts) == 2 else (None, None)
+
+
+def render(sections: Sequence[Section]) -> bytes:
+    """Return the sections as git writes them, with every count and header exact."""
+    return b"".join(line + b"\n" for section in sections for line in _section_lines(section))
+
+
+def _section_lines(section: Section) -> list[bytes]:
+    old, new = _quoted("a/" + section.old), _quoted("b/" + section.new)
+    kind = section.kind
+    out = [b"diff --git " + old + b" " + new]
+    if kind == "added":
+        out.append(b"new file mode " + (section.new_mode or "100644").encode("ascii"))
+    elif kind == "deleted":
+        out.append(b"deleted file mode " + (section.old_mode or "100644").encode("ascii"))
+    elif section.mode_changes:
+        out += [f"old mode {section.old_mode}".encode("ascii"), f"new mode {section.new_mode}".encode("ascii")]
+    if kind in ("renamed", "copied"):
+        word = b"copy" if kind == "copied" else b"rename"
+        out += [section.similarity] if section.similarity else []
+        out += [word + b" from " + _quoted(section.old), word + b" to " + _quoted(section.new)]
+    if section.index:
+        out.append(section.index)
+    if section.hunks:
+        out.append(b"--- " + (_NULL.encode() if kind == "added" else _with_tab(old)))
+        out.append(b"+++ " + (_NULL.encode() if kind == "deleted" else _with_tab(new)))
+        for hunk in section.hunks:
+            before, after = hunk.counts
+            out.append(b"@@ -%d,%d +%d,%d @@" % (hunk.old_start, before, hunk.new_start, after) + hunk.heading)
+            out += hunk.lines
+    return out + section.binary
+
+
+def _with_tab(name: bytes) -> bytes:
+    return name + b"\t" if b" " in name and not name.startswith(b'"') else name
+
+
+_NEEDS_QUOTES = re.compile(rb'[\x00-\x1f"\\\x7f]')
+
+
+def _quoted(path: str) -> bytes:
+    raw = os.fsencode(path)
+    if not _NEEDS_QUOTES.search(raw):
+        return raw
+    return b'"' + re.sub(_NEEDS_QUOTES, lambda found: b"\\%03o" % found[0][0], raw) + b'"'
