@@ -37,8 +37,8 @@ __all__ = [
 
 MIB = 1024 * 1024
 CHUNK = 256 * 1024
-FIRST_TICK_S = 0.02
-TICK_S = 0.05
+UNSEEN_TICK_S, FIRST_TICK_S, TICK_S = 0.003, 0.02, 0.05
+"""Seconds between two looks: before there is anything to see, in the first second, and later."""
 DYING_S = 10.0
 """How long a killed tree may take to be gone: freeing many gigabytes is not instant."""
 
@@ -151,7 +151,9 @@ class Watch:
                 self.end("memory")
             elif limits.cpu_s is not None and usage.cpu_s > limits.cpu_s:
                 self.end("cpu")
-        tick = FIRST_TICK_S if age_s < 1.0 or usage is None else TICK_S
+        tick = FIRST_TICK_S if age_s < 1.0 else TICK_S
+        if usage is None and age_s < 1.0:
+            tick = UNSEEN_TICK_S
         return max(tick, 20 * (time.monotonic() - looked_at))  # to look costs at most a twentieth of one core
 
     def drain(self) -> None:

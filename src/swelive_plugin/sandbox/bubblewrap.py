@@ -130,9 +130,12 @@ class Bubblewrap:
             finally:
                 tree.close()
         duration_s = time.monotonic() - began
-        if watch.ended_by is None and tree.exit_code is None:
+        if tree.exit_code is not None:
+            exit_status = _exit_status(tree.exit_code)
+        elif watch.ended_by is None and process.returncode >= 0:
             raise _start_failed(command, output)
-        exit_status = _exit_status(128 + signal.SIGKILL if tree.exit_code is None else tree.exit_code)
+        else:
+            exit_status = -signal.SIGKILL
         return Completed(exit_status, watch.ended_by or ended_by(exit_status), duration_s, watch.peak_rss_mib)
 
     def _start(self, command: Command, pipe: int, status: int, block: int) -> subprocess.Popen[bytes]:
@@ -301,9 +304,12 @@ class _Namespace:
 
     def kill(self) -> None:
         """Kill pid 1 of the namespace, and with it all the others."""
-        if self._init is None and self._process.poll() is None and readable([self._status_fd], DYING_S):
-            # not bubblewrap itself now: half-way, it would leave a child behind that nobody knows
-            self.take_status(os.read(self._status_fd, 4096))
+        # not bubblewrap itself while it starts: half-way, it would leave a child behind that nobody knows
+        while self._init is None and self._process.poll() is None and readable([self._status_fd], DYING_S):
+            data = os.read(self._status_fd, 4096)
+            if not data:
+                break
+            self.take_status(data)
         if self._init is not None:
             send_kill(self._init, self._init_pidfd)
         elif self._process.poll() is None:
