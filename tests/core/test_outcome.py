@@ -14,7 +14,8 @@ def phase(when: str, outcome: str = "passed", test_id: str = "t.py::a", **more: 
 
 
 def whole(call: dict[str, Any] | None, *, setup: str = "passed", teardown: str = "passed") -> list[dict[str, Any]]:
-    events = [{"e": "collected", "ids": ["t.py::a"]}, {"e": "start", "id": "t.py::a"}, phase("setup", setup)]
+    events: list[dict[str, Any]] = [{"e": "collected", "ids": ["t.py::a"]}, {"e": "start", "id": "t.py::a"}]
+    events.append(phase("setup", setup))
     return [*events, *([call] if call else []), phase("teardown", teardown), {"e": "end", "exitstatus": 0}]
 
 
@@ -49,7 +50,11 @@ def test_one_outcome_per_test(events: list[dict[str, Any]], outcome: str) -> Non
 
 
 def test_a_test_running_at_the_time_limit_is_timed_out_and_the_rest_not_run() -> None:
-    events = [{"e": "collected", "ids": ["t.py::a", "t.py::b"]}, {"e": "start", "id": "t.py::a"}, phase("setup")]
+    events: list[dict[str, Any]] = [
+        {"e": "collected", "ids": ["t.py::a", "t.py::b"]},
+        {"e": "start", "id": "t.py::a"},
+        phase("setup"),
+    ]
     session = reduce_events(events, timed_out=True)
     assert {key: record.outcome.value for key, record in session.tests.items()} == {
         "t.py::a": "timed_out",

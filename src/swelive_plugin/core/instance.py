@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -48,6 +49,23 @@ class Instance:
     def name(self) -> str:
         """The part of ``repo`` after the slash."""
         return self.repo.split("/", 1)[-1]
+
+    @property
+    def sha256(self) -> str:
+        """The hash of everything that a verdict depends on: what a resumed run compares."""
+        return _hash_of(self)
+
+
+def _hash_of(instance: Instance) -> str:
+    told = (
+        instance.repo,
+        instance.base_commit,
+        instance.patch,
+        instance.test_patch,
+        instance.fail_to_pass,
+        instance.pass_to_pass,
+    )
+    return hashlib.sha256(repr(told).encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def month_of(instance: Instance) -> str | None:

@@ -30,12 +30,16 @@ IDLE = frozenset({Outcome.NOT_RUN, Outcome.DESELECTED})
 
 @dataclass(frozen=True)
 class Raised:
-    """The exception that ended a phase; ``file`` is where project code raised it, relative to rootdir if inside it."""
+    """The exception that ended a phase; ``file`` is where project code raised it, relative to rootdir if inside it.
+
+    ``via``: for skips and xfails, every project file on the way there.
+    """
 
     type: str
     message: str = ""
     file: str = ""
     line: int = 0
+    via: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -279,6 +283,7 @@ def _raised(value: Mapping[str, Any]) -> Raised:
         message=str(value.get("msg", "")),
         file=str(value.get("file", "")),
         line=int(value.get("line") or 0),
+        via=tuple(str(name) for name in value.get("via", ()) or ()),
     )
 
 

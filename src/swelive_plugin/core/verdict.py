@@ -149,6 +149,8 @@ class Verdict:
     model: str = ""
     attempt: int = 1
     patch_sha256: str = ""
+    instance_sha256: str = ""
+    options_key: str = ""
     environment: str = ""
     python_version: str = ""
     pytest_version: str = ""

@@ -1,0 +1,136 @@
+"""Many grades: a pool of workers over a run folder, resumable, stopped without loss."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from pathlib import Path
+from typing import Protocol
+
+from swelive_plugin._version import __version__
+from swelive_plugin.core.instance import Instance
+from swelive_plugin.core.prediction import Prediction
+from swelive_plugin.core.verdict import Reason, Status, Verdict
+from swelive_plugin.errors import UsageError
+from swelive_plugin.extensions import executor_named, policy_named, sandbox_named
+from swelive_plugin.grading.grade import grade
+from swelive_plugin.grading.run_folder import RunFolder
+from swelive_plugin.grading.settings import Settings
+from swelive_plugin.sandbox._supervise import interrupt_all
+
+__all__ = ["Observer", "grade_all"]
+
+
+class Observer(Protocol):
+    """Who watches a batch: a progress table, a log, or nobody. Called from worker threads, so keep it short."""
+
+    def started(self, prediction: Prediction) -> None:
+        """A grade begins."""
+
+    def step(self, prediction: Prediction, text: str) -> None:
+        """A grade under way says what it is at."""
+
+    def finished(self, prediction: Prediction, verdict: Verdict, *, kept: bool) -> None:
+        """A verdict is there; ``kept`` where it was there before."""
+
+
+class Silent:
+    """The observer that says nothing."""
+
+    def started(self, prediction: Prediction) -> None:
+        """Say nothing."""
+
+    def step(self, prediction: Prediction, text: str) -> None:
+        """Say nothing."""
+
+    def finished(self, prediction: Prediction, verdict: Verdict, *, kept: bool) -> None:
+        """Say nothing."""
+
+
+def grade_all(
+    instances: Mapping[str, Instance],
+    predictions: Sequence[Prediction],
+    settings: Settings | None = None,
+    *,
+    out: Path,
+    workers: int = 1,
+    executor: str = "threads",
+    redo: bool = False,
+    observer: Observer | None = None,
+) -> list[Verdict]:
+    """Return one verdict per prediction, in their order; each is written to ``out`` as soon as it is there.
+
+    What ``out`` holds for the same patch, instance and options is kept unless ``redo``. On Ctrl-C running grades are
+    stopped and `KeyboardInterrupt` goes on; what is finished stays. Raises `UsageError` for a prediction whose instance
+    is not in ``instances``, an unknown policy or executor, or a folder that another run holds.
+    """
+    settings = settings or Settings()
+    observer = observer or Silent()
+    policy_named(settings.policy)
+    unknown = sorted({item.instance_id for item in predictions} - set(instances))
+    if unknown:
+        raise UsageError(f"no such instance: {', '.join(unknown[:5])}", hint="load the instances that hold them")
+    verdicts: dict[int, Verdict] = {}
+    with RunFolder(out) as folder:
+        waiting: list[int] = []
+        for number, prediction in enumerate(predictions):
+            there = None if redo else folder.finished(instances[prediction.instance_id], prediction, settings)
+            if there is not None:
+                verdicts[number] = there
+                observer.finished(prediction, there, kept=True)
+            else:
+                waiting.append(number)
+        if waiting:
+            sandbox_named(settings.sandbox, require=settings.require_sandbox)  # refuse before any work, not after
+        pool = executor_named(executor, max(1, min(workers, len(waiting) or 1)))
+        running: dict[Future[Verdict], int] = {}
+        try:
+            for number in waiting:
+                prediction = predictions[number]
+                task = pool.submit(
+                    _grade_one, instances[prediction.instance_id], prediction, settings, folder, observer
+                )
+                running[task] = number
+            while running:
+                done, _ = wait(running, return_when=FIRST_COMPLETED)
+                for task in done:
+                    verdicts[running.pop(task)] = task.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            interrupt_all()
+            raise
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+    return [
+        verdicts.get(number) or _incomplete(instances[prediction.instance_id], prediction, settings)
+        for number, prediction in enumerate(predictions)
+    ]
+
+
+def _grade_one(
+    instance: Instance, prediction: Prediction, settings: Settings, folder: RunFolder, observer: Observer
+) -> Verdict:
+    observer.started(prediction)
+    verdict = grade(
+        instance,
+        prediction,
+        settings,
+        folder=folder.folder_of(prediction),
+        progress=lambda text: observer.step(prediction, text),
+    )
+    folder.save(prediction, verdict)
+    observer.finished(prediction, verdict, kept=False)
+    return verdict
+
+
+def _incomplete(instance: Instance, prediction: Prediction, settings: Settings) -> Verdict:
+    return Verdict(
+        instance_id=instance.instance_id,
+        status=Status.INCOMPLETE,
+        policy=settings.policy,
+        reasons=(Reason("incomplete", "not graded yet: run again to go on"),),
+        model=prediction.model,
+        attempt=prediction.attempt,
+        patch_sha256=prediction.sha256,
+        tool_version=__version__,
+    )

@@ -1,0 +1,164 @@
+"""Controls: sessions whose answer we know, run once per environment and instance and kept with it.
+
+Base: the test patch alone, FAIL_TO_PASS must fail. Gold: the gold patch and the test patch, all must pass.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from filelock import FileLock
+
+from swelive_plugin.core.instance import Instance
+from swelive_plugin.core.outcome import Session
+from swelive_plugin.core.policy import ControlOutcome, Controls, Scope
+from swelive_plugin.core.scoring import files_to_run, score
+from swelive_plugin.core.verdict import Verdict
+from swelive_plugin.environments import Environment
+from swelive_plugin.grading.session import read_session_folder, run_session
+from swelive_plugin.grading.settings import Progress, Settings, scratch
+from swelive_plugin.sandbox import Sandbox
+from swelive_plugin.workspace.checkout import link_tree, remove_tree
+from swelive_plugin.workspace.graded import prepare_graded_tree
+
+__all__ = ["ControlReport", "ControlRun", "run_controls"]
+
+Which = Literal["base", "gold"]
+
+
+@dataclass(frozen=True)
+class ControlRun:
+    """One control: its session, how it scores, and the folder with its events and output."""
+
+    which: Which
+    session: Session
+    verdict: Verdict
+    folder: Path
+
+    @property
+    def ran_nothing(self) -> bool:
+        """Whether pytest never got as far as starting a test."""
+        return not self.session.ran_anything
+
+
+@dataclass(frozen=True)
+class ControlReport:
+    """Both controls of an instance in one environment. ``gold`` is ``None`` where the instance has no gold patch."""
+
+    base: ControlRun
+    gold: ControlRun | None
+
+    @property
+    def outcomes(self) -> Controls:
+        """The controls as scoring takes them."""
+        return Controls(base=_outcomes(self.base.session), gold=_outcomes(self.gold.session) if self.gold else None)
+
+    @property
+    def pass_at_base(self) -> tuple[str, ...]:
+        """FAIL_TO_PASS ids that pass without any fix: they show nothing here."""
+        return tuple(test.id for test in self.base.verdict.fail_to_pass if test.judgement == "pass")
+
+    @property
+    def fail_under_gold(self) -> tuple[str, ...]:
+        """FAIL_TO_PASS ids that fail with the gold patch: no prediction can be held to them here."""
+        if self.gold is None:
+            return ()
+        return tuple(test.id for test in self.gold.verdict.fail_to_pass if test.judgement == "fail")
+
+    @property
+    def hold(self) -> bool:
+        """Whether FAIL_TO_PASS fails at base and everything listed passes under gold."""
+        return not self.pass_at_base and self.gold is not None and self.gold.verdict.resolved
+
+
+def _outcomes(session: Session) -> dict[str, ControlOutcome]:
+    return {test_id: ControlOutcome(record.outcome, record.forged) for test_id, record in session.tests.items()}
+
+
+def run_controls(
+    instance: Instance,
+    environment: Environment,
+    *,
+    sandbox: Sandbox,
+    settings: Settings,
+    scope: Scope,
+    progress: Progress | None = None,
+) -> ControlReport:
+    """Return both controls, from the store where they were run before in this environment.
+
+    Raises `InstanceError` if the test patch, and `InstanceError` naming the gold patch if that does not apply at base.
+    """
+    runs: dict[Which, ControlRun] = {}
+    wanted: tuple[Which, ...] = ("base", "gold") if instance.patch.strip() else ("base",)
+    for which in wanted:
+        folder = _folder(instance, environment, sandbox, settings, scope, which)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(f"{folder}.lock"):
+            if not (folder / "done.json").exists():
+                if progress:
+                    progress(f"{which} control")
+                _run(which, instance, environment, sandbox, settings, scope, folder)
+            session = read_session_folder(folder)
+        verdict = score(instance, session, scope=scope)
+        runs[which] = ControlRun(which, session, verdict, folder)
+    return ControlReport(base=runs["base"], gold=runs.get("gold"))
+
+
+def _folder(
+    instance: Instance, environment: Environment, sandbox: Sandbox, settings: Settings, scope: Scope, which: Which
+) -> Path:
+    told = (
+        instance.base_commit,
+        instance.test_patch,
+        instance.patch if which == "gold" else "",
+        files_to_run(instance, scope),
+        sandbox.name,
+        settings.network,
+        settings.timeout_s,
+    )
+    name = hashlib.sha256(repr(told).encode("utf-8", "surrogateescape")).hexdigest()[:24]
+    return settings.cache / "controls" / environment.key / f"{instance.instance_id}-{name}" / which
+
+
+def _run(
+    which: Which,
+    instance: Instance,
+    environment: Environment,
+    sandbox: Sandbox,
+    settings: Settings,
+    scope: Scope,
+    folder: Path,
+) -> None:
+    """Run one control and rename its report into place, so that a kill leaves nothing half done."""
+    with scratch(settings.cache) as work:
+        tree = work / "tree"
+        link_tree(environment.tree, tree, private=not sandbox.overlays)
+        application = prepare_graded_tree(
+            tree,
+            base=environment.tree,
+            prediction=instance.patch if which == "gold" else "",
+            test_patch=instance.test_patch,
+            gold_patch=instance.patch,
+        )
+        report = work / "report"
+        result = run_session(
+            environment,
+            tree,
+            files_to_run(instance, scope) or application.test_files,
+            sandbox=sandbox,
+            settings=settings,
+            folder=report,
+            work=work,
+        )
+        summary = {
+            "ended_by": result.completed.ended_by,
+            "root": result.root,
+            "duration_s": result.completed.duration_s,
+        }
+        (report / "done.json").write_text(json.dumps(summary), "utf-8")
+        remove_tree(folder)
+        report.replace(folder)

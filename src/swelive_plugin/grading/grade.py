@@ -1,0 +1,379 @@
+"""The pipeline: one grade is one list of steps, so that resume, dry runs and tests are slices of that list."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from swelive_plugin._version import __version__
+from swelive_plugin.core.instance import Instance
+from swelive_plugin.core.policy import Controls, Policy, Scope
+from swelive_plugin.core.prediction import Prediction
+from swelive_plugin.core.scoring import files_to_run, score
+from swelive_plugin.core.verdict import Finding, Integrity, PatchReport, Reason, Status, Verdict
+from swelive_plugin.environments import Environment
+from swelive_plugin.errors import (
+    EnvironmentBuildError,
+    InfraError,
+    InstanceError,
+    PatchError,
+    PatchRejected,
+    SweliveError,
+    UsageError,
+)
+from swelive_plugin.extensions import environment_provider, policy_named, sandbox_named
+from swelive_plugin.grading.controls import ControlReport, run_controls
+from swelive_plugin.grading.session import SessionResult, run_session
+from swelive_plugin.grading.settings import Progress, Settings, scratch
+from swelive_plugin.sandbox import Sandbox
+from swelive_plugin.workspace.checkout import link_tree
+from swelive_plugin.workspace.graded import Application, prepare_graded_tree
+from swelive_plugin.workspace.mirror import ensure_mirror, repo_url
+
+__all__ = ["STEPS", "Grade", "grade", "run_steps"]
+
+# Which status an error of the tree becomes; the first that fits.
+STATUS_OF: tuple[tuple[type[SweliveError], Status], ...] = (
+    (PatchRejected, Status.PATCH_REJECTED),
+    (PatchError, Status.PATCH_FAILED),
+    (InstanceError, Status.INVALID_INSTANCE),
+    (EnvironmentBuildError, Status.ENV_ERROR),
+    (InfraError, Status.ERROR),
+)
+
+
+@dataclass
+class Grade:
+    """One grade under way: what was given, and what the steps so far have found."""
+
+    instance: Instance
+    prediction: Prediction
+    settings: Settings
+    folder: Path  # the report: kept
+    work: Path  # on the store's own file system, so that trees can share files with it; thrown away
+    progress: Progress = field(default=lambda _: None)
+    sandbox: Sandbox | None = None
+    mirror: Path | None = None
+    environment: Environment | None = None
+    controls: ControlReport | None = None
+    tree: Path | None = None
+    application: Application | None = None
+    result: SessionResult | None = None
+    findings: tuple[Finding, ...] = ()
+    checked: tuple[str, ...] = ()
+    mutation: str = "not run"
+    timings: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def policy(self) -> Policy:
+        """The scoring policy that the settings name."""
+        return policy_named(self.settings.policy)
+
+    @property
+    def scope(self) -> Scope:
+        """Which test files are run."""
+        return self.settings.scope or self.policy.default_scope
+
+    def verdict(self, status: Status, reasons: Sequence[Reason] = ()) -> Verdict:
+        """Return a verdict that ends the grade before its tests could be scored."""
+        return Verdict(
+            instance_id=self.instance.instance_id,
+            status=status,
+            policy=self.policy.name,
+            scope=self.scope,
+            reasons=tuple(reasons),
+        )
+
+
+Step = Callable[[Grade], "Verdict | None"]
+
+
+def check_instance(grade: Grade) -> Verdict | None:
+    """An instance without FAIL_TO_PASS can't be graded by anyone."""
+    if not grade.instance.fail_to_pass:
+        raise InstanceError(
+            f"{grade.instance.instance_id} has no FAIL_TO_PASS: nothing to grade",
+            hint="`swelive validate` derives the lists from the gold patch",
+        )
+    if not grade.instance.test_patch.strip():
+        raise InstanceError(f"{grade.instance.instance_id} has no test_patch: the hidden tests are missing")
+    return None
+
+
+def check_prediction(grade: Grade) -> Verdict | None:
+    """An empty patch is a status of its own and runs nothing."""
+    if grade.prediction.is_empty:
+        return grade.verdict(Status.EMPTY_PATCH, [Reason("empty_patch", "the prediction is empty: nothing was run")])
+    return None
+
+
+def open_sandbox(grade: Grade) -> Verdict | None:
+    """Find the sandbox that was asked for."""
+    grade.sandbox = sandbox_named(grade.settings.sandbox, require=grade.settings.require_sandbox)
+    return None
+
+
+def find_mirror(grade: Grade) -> Verdict | None:
+    """Have the repository, with the base commit in it, in the cache."""
+    instance, settings = grade.instance, grade.settings
+    grade.mirror = ensure_mirror(
+        instance.repo,
+        instance.base_commit,
+        url=repo_url(settings.repo_url, instance.repo),
+        cache=settings.cache,
+        offline=settings.offline,
+        progress=grade.progress,
+    )
+    return None
+
+
+def build_environment(grade: Grade) -> Verdict | None:
+    """Have the environment of the commit's day, from the store or built once from trusted code."""
+    assert grade.mirror is not None
+    assert grade.sandbox is not None
+    provider = environment_provider(grade.settings)
+    grade.environment = provider.provide(
+        grade.instance,
+        mirror=grade.mirror,
+        sandbox=grade.sandbox,
+        offline=grade.settings.offline,
+        progress=grade.progress,
+    )
+    return None
+
+
+def make_tree(grade: Grade) -> Verdict | None:
+    """Make the graded tree: the prediction, tests and pytest's configuration put back, the hidden tests on top."""
+    assert grade.environment is not None
+    assert grade.sandbox is not None
+    grade.tree = grade.work / "tree"
+    link_tree(grade.environment.tree, grade.tree, private=not grade.sandbox.overlays)
+    grade.application = prepare_graded_tree(
+        grade.tree,
+        base=grade.environment.tree,
+        prediction=grade.prediction.patch,
+        test_patch=grade.instance.test_patch,
+        gold_patch=grade.instance.patch,
+    )
+    return None
+
+
+def run_both_controls(grade: Grade) -> Verdict | None:
+    """Have the sessions whose answer we know; an environment in which they don't hold gives no verdict."""
+    if grade.settings.controls == "off":
+        return None
+    assert grade.environment is not None
+    assert grade.sandbox is not None
+    grade.controls = run_controls(
+        grade.instance,
+        grade.environment,
+        sandbox=grade.sandbox,
+        settings=grade.settings,
+        scope=grade.scope,
+        progress=grade.progress,
+    )
+    return None
+
+
+def run_tests(grade: Grade) -> Verdict | None:
+    """Run the one deciding session."""
+    assert grade.environment is not None
+    assert grade.sandbox is not None
+    assert grade.tree is not None
+    assert grade.application is not None
+    files = files_to_run(grade.instance, grade.scope)
+    grade.progress(f"tests: {len(files)} file{'s' if len(files) != 1 else ''}")
+    grade.result = run_session(
+        grade.environment,
+        grade.tree,
+        [name for name in files if (grade.tree / name).exists()] or files,
+        sandbox=grade.sandbox,
+        settings=grade.settings,
+        folder=grade.folder,
+        work=grade.work,
+    )
+    return None
+
+
+def score_session(grade: Grade) -> Verdict | None:
+    """Turn the session into a verdict, and check it against the controls."""
+    assert grade.result is not None
+    assert grade.application is not None
+    assert grade.sandbox is not None
+    verdict = score(
+        grade.instance,
+        grade.result.session,
+        policy=grade.policy,
+        scope=grade.scope,
+        controls=grade.controls.outcomes if grade.controls else Controls(),
+        patched_files=grade.application.changed,
+        integrity=Integrity(
+            mode="driver",
+            sandbox=grade.sandbox.name,
+            network=grade.settings.network,
+            checked=grade.checked,
+            findings=grade.findings,
+            mutation=grade.mutation,
+        ),
+        root=grade.result.root,
+    )
+    return _against_controls(grade, _ended_by_limit(grade, verdict))
+
+
+def _ended_by_limit(grade: Grade, verdict: Verdict) -> Verdict:
+    """Name the limit that ended the session, where one did."""
+    assert grade.result is not None
+    ended_by = grade.result.completed.ended_by
+    if verdict.status is not Status.CRASHED or ended_by in ("exit", "signal"):
+        return verdict
+    reason = Reason("limit", f"the session was stopped at its limit of {ended_by.replace('_', ' ')}")
+    return replace(verdict, reasons=(reason, *verdict.reasons))
+
+
+def _against_controls(grade: Grade, verdict: Verdict) -> Verdict:
+    """`env_error` needs proof: the control fails in the same way. What breaks only under the prediction is its own."""
+    controls = grade.controls
+    if controls is None or verdict.status not in (Status.UNRESOLVED, Status.CRASHED, Status.TIMED_OUT, Status.RESOLVED):
+        return verdict
+    failing = {test.id for test in verdict.fail_to_pass if test.judgement == "fail"}
+    if controls.gold is not None and controls.fail_under_gold and failing & set(controls.fail_under_gold):
+        why = controls.gold.verdict.reasons[0] if controls.gold.verdict.reasons else Reason("unknown", "")
+        told = Reason(
+            "gold_control_fails",
+            f"{len(controls.fail_under_gold)} of {len(verdict.fail_to_pass)} FAIL_TO_PASS tests fail here with the "
+            f"gold patch too: this environment can't judge it. First: {why.message}",
+            test=controls.fail_under_gold[0],
+        )
+        return replace(verdict, status=Status.ENV_ERROR, reasons=(told, *verdict.reasons))
+    if controls.gold is None and controls.base.ran_nothing and not grade_ran(grade):
+        told = Reason(
+            "base_control_ran_nothing", "the session runs no test at base either: the environment is at fault"
+        )
+        return replace(verdict, status=Status.ENV_ERROR, reasons=(told, *verdict.reasons))
+    if controls.pass_at_base:
+        told = Reason(
+            "passes_at_base",
+            f"{len(controls.pass_at_base)} FAIL_TO_PASS tests pass at base without any fix: they show nothing here",
+            test=controls.pass_at_base[0],
+        )
+        if len(controls.pass_at_base) == sum(test.judgement != "left_out" for test in verdict.fail_to_pass):
+            return replace(verdict, status=Status.ENV_ERROR, reasons=(told, *verdict.reasons))
+        return replace(verdict, warnings=(*verdict.warnings, told))
+    return verdict
+
+
+def grade_ran(grade: Grade) -> bool:
+    """Return whether the deciding session started any test."""
+    return grade.result is not None and grade.result.session.ran_anything
+
+
+STEPS: tuple[Step, ...] = (
+    check_instance,
+    check_prediction,
+    open_sandbox,
+    find_mirror,
+    build_environment,
+    make_tree,
+    run_both_controls,
+    run_tests,
+    score_session,
+)
+
+
+def run_steps(grade: Grade, steps: Sequence[Step] = STEPS) -> Verdict:
+    """Return the verdict of the first step that gives one. Errors of our tree become statuses; usage errors pass."""
+    verdict: Verdict | None = None
+    for step in steps:
+        began = time.perf_counter()
+        try:
+            verdict = step(grade)
+        except UsageError:
+            raise
+        except SweliveError as error:
+            verdict = grade.verdict(_status_of(error), [_reason_of(error)])
+        except OSError as error:
+            hint = "free some space and run again" if error.errno in (28, 122) else "see error.txt in the report folder"
+            verdict = grade.verdict(Status.ERROR, [Reason("os_error", f"{step.__name__}: {error} ({hint})")])
+            _keep_traceback(grade)
+        except Exception as error:
+            told = f"{step.__name__}: {type(error).__name__}: {error} (a defect of ours; see error.txt)"
+            verdict = grade.verdict(Status.ERROR, [Reason("internal_error", told)])
+            _keep_traceback(grade)
+        finally:
+            grade.timings[step.__name__] = round(time.perf_counter() - began, 4)
+        if verdict is not None:
+            return _complete(grade, verdict)
+    return _complete(
+        grade, grade.verdict(Status.INCOMPLETE, [Reason("incomplete", "the steps ended without a verdict")])
+    )
+
+
+def _status_of(error: SweliveError) -> Status:
+    return next((status for kind, status in STATUS_OF if isinstance(error, kind)), Status.ERROR)
+
+
+def _reason_of(error: SweliveError) -> Reason:
+    code = "".join("_" + letter.lower() if letter.isupper() else letter for letter in type(error).__name__).strip("_")
+    return Reason(code, str(error), evidence=error.evidence)
+
+
+def _keep_traceback(grade: Grade) -> None:
+    try:
+        (grade.folder / "error.txt").write_text(traceback.format_exc(), "utf-8")
+    except OSError:  # the disk is what failed: the reason in the verdict has to do
+        return
+
+
+def _complete(grade: Grade, verdict: Verdict) -> Verdict:
+    application = grade.application
+    patch = PatchReport()
+    if application is not None:
+        restored = tuple(f"{item.path}: {item.action} ({item.why})" for item in application.restored)
+        patch = PatchReport(application.strictness, application.repairs, application.changed, restored)
+    return replace(
+        verdict,
+        patch=patch,
+        model=grade.prediction.model,
+        attempt=grade.prediction.attempt,
+        patch_sha256=grade.prediction.sha256,
+        environment=grade.environment.key if grade.environment else "",
+        controls=grade.controls.outcomes.label if grade.controls else "none",
+        instance_sha256=grade.instance.sha256,
+        options_key=grade.settings.key,
+        duration_s=round(sum(grade.timings.values()), 3),
+        tool_version=__version__,
+    )
+
+
+def grade(
+    instance: Instance,
+    prediction: Prediction | str,
+    settings: Settings | None = None,
+    *,
+    folder: Path | None = None,
+    progress: Progress | None = None,
+) -> Verdict:
+    """Return the verdict on one prediction; prints nothing and is safe in threads.
+
+    ``prediction`` may be the bare patch text. ``folder`` gets ``patch.diff``, ``events.jsonl``, ``test_output.txt`` and
+    ``timings.json``; without one they are thrown away. Raises `UsageError` for options that can't be met (an unknown
+    policy, a template with unknown fields); everything else becomes a status of the verdict.
+    """
+    if isinstance(prediction, str):
+        prediction = Prediction(instance.instance_id, prediction)
+    settings = settings or Settings()
+    if folder is None:
+        with tempfile.TemporaryDirectory(prefix="swelive-") as name:
+            return grade(instance, prediction, settings, folder=Path(name), progress=progress)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "patch.diff").write_text(prediction.patch, "utf-8", "surrogateescape", newline="")
+    with scratch(settings.cache) as work:
+        under_way = Grade(instance, prediction, settings, folder, work, progress or (lambda _: None))
+        verdict = run_steps(under_way)
+    (folder / "timings.json").write_text(json.dumps(under_way.timings, indent=1) + "\n", "utf-8")
+    return verdict

@@ -1,0 +1,90 @@
+"""What a person may choose about a grade, in one value."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from swelive_plugin.core.policy import Scope
+
+__all__ = ["DEFAULT_REPO_URL", "Progress", "Settings", "default_cache", "scratch"]
+
+DEFAULT_REPO_URL = "https://github.com/{repo}.git"
+
+Progress = Callable[[str], None]
+
+
+def default_cache() -> Path:
+    """Return the cache folder: ``$SWELIVE_CACHE_DIR``, else the platform's own place for caches."""
+    chosen = os.environ.get("SWELIVE_CACHE_DIR")
+    if chosen:
+        return Path(chosen).expanduser().resolve()
+    import platformdirs  # kept out of a bare import of the package
+
+    return Path(platformdirs.user_cache_dir("swelive"))
+
+
+def default_repo_url() -> str:
+    """Return where repositories are cloned from: ``$SWELIVE_REPO_URL``, else GitHub."""
+    return os.environ.get("SWELIVE_REPO_URL") or DEFAULT_REPO_URL
+
+
+@contextmanager
+def scratch(cache: Path) -> Iterator[Path]:
+    """Give a folder beside the store (so that trees can share files with it) and take it away again."""
+    from swelive_plugin.workspace.checkout import remove_tree
+
+    parent = cache / "work"
+    parent.mkdir(parents=True, exist_ok=True)
+    work = Path(tempfile.mkdtemp(dir=parent))
+    try:
+        yield work
+    finally:
+        remove_tree(work)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Options of a grade. Times are seconds, sizes MiB.
+
+    ``controls``: ``auto`` runs the base and gold sessions once per environment and uses them, ``off`` does without.
+    ``sandbox``: ``auto`` takes bubblewrap where it runs, else none and says so; ``require_sandbox`` refuses instead.
+    ``mutate``: ``auto`` runs the mutation control when a flag was raised.
+    """
+
+    policy: str = "swelive"
+    scope: Scope | None = None
+    timeout_s: float = 1800.0
+    memory_mib: int | None = 8192
+    processes: int | None = 512
+    controls: Literal["auto", "off"] = "auto"
+    sandbox: Literal["auto", "bwrap", "none"] = "auto"
+    require_sandbox: bool = False
+    network: bool = False
+    mutate: Literal["auto", "always", "off"] = "auto"
+    repo_url: str = field(default_factory=default_repo_url)
+    cache: Path = field(default_factory=default_cache)
+    offline: bool = False
+
+    @property
+    def key(self) -> str:
+        """A short hash of the options that can change a verdict: what a resumed run compares."""
+        told = (
+            self.policy,
+            self.scope,
+            self.timeout_s,
+            self.memory_mib,
+            self.processes,
+            self.controls,
+            self.sandbox,
+            self.require_sandbox,
+            self.network,
+            self.mutate,
+        )
+        return hashlib.sha256(repr(told).encode()).hexdigest()[:16]
