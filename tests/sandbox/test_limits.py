@@ -12,7 +12,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+from swelive_plugin.errors import SandboxError
 from swelive_plugin.sandbox import Command, Limits, Mount, Sandbox
+from swelive_plugin.sandbox._supervise import interrupt_all
 from tests.sandbox.conftest import PYTHON, Run
 
 MIB = 1024 * 1024
@@ -169,6 +171,28 @@ def test_keyboard_interrupt_kills_the_tree_and_goes_on(run: Run) -> None:
         run("import time; time.sleep(60)", "mark-of-the-interrupted", started=interrupt)
     assert time.monotonic() - began < 10
     assert carriers_of("mark-of-the-interrupted") == []
+
+
+def test_interrupt_all_ends_the_commands_of_other_threads(run: Run) -> None:
+    """Ctrl-C reaches only the main thread."""
+    told: list[int] = []
+    begun = time.monotonic()
+    ran = run(
+        "import time; time.sleep(60)",
+        "mark-of-the-stopped",
+        started=lambda pid: threading.Timer(0.3, lambda: told.append(interrupt_all())).start(),
+    )
+    assert (ran.completed.ended_by, told) == ("interrupted", [1])
+    assert time.monotonic() - begun < 10
+    assert carriers_of("mark-of-the-stopped") == []
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no disk that is always full")
+def test_full_disk_is_our_error_and_ends_the_command(sandbox: Sandbox) -> None:
+    command = Command(("/bin/sh", "-c", "echo mark-of-the-full-disk; sleep 60"), "/tmp")
+    with pytest.raises(SandboxError, match="/dev/full can't be written: No space left on device"):
+        sandbox.run(command, output=Path("/dev/full"))
+    assert carriers_of("mark-of-the-full-disk") == []
 
 
 def test_error_in_started_kills_the_tree(run: Run) -> None:

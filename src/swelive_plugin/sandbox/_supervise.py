@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
+from swelive_plugin.errors import SandboxError
 from swelive_plugin.sandbox import EndedBy, Limits
 
 __all__ = [
@@ -65,7 +66,7 @@ class Tree(Protocol):
         """End every process of the tree at once. May be called twice, and after the end."""
 
 
-@dataclass
+@dataclass(eq=False)
 class Watch:
     """One run under limits. ``readers`` are further descriptors to be served while it runs (bubblewrap's status)."""
 
@@ -78,17 +79,18 @@ class Watch:
     ended_by: EndedBy | None = None
     peak_rss_mib: float | None = None
     written: int = 0
+    interrupted: bool = False
 
     def wait(self, started_at: float) -> None:
         """Return when the command's first process has ended, by itself or by a limit."""
         poller = _Poller(self.process.pid, [self.pipe, *self.readers])
         with _RUNNING_LOCK:
-            _RUNNING[id(self)] = self
+            _RUNNING.append(self)
         try:
             self._wait(poller, started_at)
         finally:
             with _RUNNING_LOCK:
-                del _RUNNING[id(self)]
+                _RUNNING.remove(self)
             poller.close()
 
     def _wait(self, poller: _Poller, started_at: float) -> None:
@@ -96,7 +98,9 @@ class Watch:
         next_look = 0.0
         while True:
             now = time.monotonic()
-            if deadline is not None and now >= deadline:
+            if self.interrupted:
+                self.end("interrupted")
+            elif deadline is not None and now >= deadline:
                 self.end("wall_clock")
             elif now >= next_look:
                 next_look = now + self._look(now - started_at)
@@ -141,7 +145,12 @@ class Watch:
             data = data[: max(0, cap - self.written)]
             if self.ended_by is None:
                 self.end("output")
-        self.output.write(data)
+        try:
+            self.output.write(data)
+        except OSError as error:
+            raise SandboxError(
+                f"The output file {self.output.name} can't be written: {error.strerror}", hint="free some disk space"
+            ) from error
         self.written += len(data)
 
     def _look(self, age_s: float) -> float:
@@ -169,20 +178,20 @@ class Watch:
                 pass
 
 
-_RUNNING: dict[int, Watch] = {}
+_RUNNING: list[Watch] = []
 _RUNNING_LOCK = threading.Lock()
 
 
 def interrupt_all() -> int:
-    """End every command that runs in any thread of this process and return how many there were.
+    """Tell every command that runs in any thread of this process to end, and return how many there are.
 
-    Ctrl-C reaches the main thread alone; the grades in the others wait for commands that must not outlive it.
+    Ctrl-C reaches the main thread alone; the grades in the others wait for commands that must not outlive it. Each is
+    ended by its own thread, at that thread's next look (some hundredths of a second).
     """
     with _RUNNING_LOCK:
-        running = list(_RUNNING.values())
-    for watch in running:
-        watch.end("interrupted")
-    return len(running)
+        for watch in _RUNNING:
+            watch.interrupted = True
+        return len(_RUNNING)
 
 
 class _Poller:

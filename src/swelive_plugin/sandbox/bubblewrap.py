@@ -151,7 +151,7 @@ class Bubblewrap:
                     stdout=pipe,
                     stderr=subprocess.STDOUT,
                     env={},
-                    pass_fds=[data, status, block, *files, *command.pass_fds],
+                    pass_fds=[data, status, block, *files, *set(command.pass_fds)],
                     start_new_session=True,
                 )
             except OSError as error:
