@@ -1,0 +1,385 @@
+"""The graded tree: the prediction's code with base's tests, configuration and start-up files, and the hidden tests."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import tempfile
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from swelive_plugin.errors import InfraError, InstanceError, PatchError, PatchRejected
+from swelive_plugin.workspace.checkout import copy_file, link_tree, remove_tree
+from swelive_plugin.workspace.patch import apply_patch, check_patch, normalise_patch, touched_paths
+from swelive_plugin.workspace.pytest_config import SHARED_NAMES, has_pytest_section, with_pytest_section
+from swelive_plugin.workspace.shadow import find_shadows, test_folder_of
+from swelive_plugin.workspace.unified import parse_diff, render
+
+__all__ = ["Application", "Restored", "prepare_graded_tree"]
+
+Action = Literal["restored", "removed", "section", "gold"]
+
+_PYTEST_FILES = frozenset({"pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", ".coveragerc"})
+_STARTUP_MODULES = frozenset({"sitecustomize", "usercustomize"})
+# Whatever else a reader of the report sees under these codes, an honest agent edits and adds tests all the time.
+_ORDINARY = frozenset({"test-support", "bytecode"})
+_WORDS = {
+    "test-file": "files of the hidden tests were written by the prediction and put back",
+    "conftest": "conftest files were changed by the prediction and put back",
+    "pytest-config": "pytest's configuration was changed by the prediction and put back",
+    "startup": "files that Python runs at start were written by the prediction and put back",
+    "metadata": "package metadata (entry points) was written by the prediction and left out",
+    "bytecode": "bytecode was written by the prediction and left out",
+    "gitattributes": ".gitattributes was changed by the prediction and put back",
+    "shadow-stdlib": "a new module takes the place of one of the standard library; it was removed",
+    "shadow-package": "a new module takes the place of an installed package; it was removed",
+    "shadow-project": "a new module takes the place of the project itself; it was removed",
+}
+
+
+@dataclass(frozen=True)
+class Restored:
+    """One path whose state in the graded tree is not the prediction's.
+
+    ``action``: ``restored`` to base's content, ``removed`` because base has no such path, ``section`` where only
+    pytest's part of a shared file was put back, ``gold`` where gold's version was taken. ``why`` is a code:
+    ``test-file`` (the test patch touches it), ``test-support`` (another file of the hidden tests' folder),
+    ``conftest``, ``pytest-config``, ``startup``, ``metadata``, ``bytecode``, ``gitattributes``, or ``shadow-stdlib``,
+    ``shadow-package``, ``shadow-project``, which no honest fix has.
+    """
+
+    path: str
+    action: Action
+    why: str
+
+
+@dataclass(frozen=True)
+class Application:
+    """How a prediction got into the graded tree.
+
+    ``strictness`` is `apply_patch`'s word, or ``empty`` where nothing was left to apply. ``changed`` lists the files
+    that the prediction wrote and that are in effect. ``flags`` are sentences for people. ``test_files`` are the test
+    patch's paths that exist. All paths are relative to the tree, with slashes.
+    """
+
+    strictness: str
+    repairs: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    restored: tuple[Restored, ...] = ()
+    flags: tuple[str, ...] = ()
+    test_files: tuple[str, ...] = ()
+
+    @property
+    def shadows(self) -> tuple[Restored, ...]:
+        """What was removed because it shadows: a grade with any is tampered."""
+        return tuple(item for item in self.restored if item.why.startswith("shadow-"))
+
+
+def prepare_graded_tree(
+    tree: Path,
+    *,
+    base: Path,
+    prediction: str,
+    test_patch: str,
+    gold_patch: str = "",
+    top_level: Collection[str] = (),
+) -> Application:
+    """Turn ``tree``, a farm of hard links to ``base`` (see `link_tree`), into the tree that is graded.
+
+    The prediction is checked, repaired and applied; then all that decides *how* the tests run is taken from base: the
+    paths that the test patch touches and the rest of their test folder, conftest files, pytest's configuration,
+    start-up files, package metadata and modules that shadow others. Where gold touches such a file too, gold's version
+    counts (test files excepted). Last comes the test patch. ``top_level`` names what is installed. ``base`` is only
+    read, and no file of it is written through a link.
+
+    Raises `PatchRejected` and `PatchError` for the prediction, `InstanceError` for the test patch, `InfraError`.
+    """
+    hidden = {path for change in touched_paths(test_patch) for path in change.paths}
+    with contextlib.ExitStack() as stack:
+        work = _Work(tree, base, _Gold(base, gold_patch, stack), hidden, frozenset(top_level))
+        strictness, repairs = work.apply(prediction)
+        changed = work.restore()
+    repairs += _apply_test_patch(test_patch, tree)
+    return Application(
+        strictness=strictness,
+        repairs=repairs,
+        changed=changed,
+        restored=tuple(sorted(work.restored, key=lambda item: item.path)),
+        flags=_flags(work.restored),
+        test_files=tuple(sorted(path for path in hidden if (tree / path).is_file())),
+    )
+
+
+def _apply_test_patch(test_patch: str, tree: Path) -> tuple[str, ...]:
+    if not test_patch.strip():
+        return ()
+    try:
+        text, repairs = normalise_patch(test_patch, tree)
+        if text:
+            apply_patch(text, tree, what="the test patch")
+    except PatchError as error:
+        raise InstanceError(error.message, hint="the task row is broken", evidence=error.evidence) from error
+    return tuple(f"test patch: {repair}" for repair in repairs)
+
+
+def _flags(restored: Iterable[Restored]) -> tuple[str, ...]:
+    by_why: dict[str, list[str]] = {}
+    for item in restored:
+        if item.why not in _ORDINARY:
+            by_why.setdefault(item.why, []).append(item.path)
+    flags = []
+    for why, paths in sorted(by_why.items()):
+        more = f" and {len(paths) - 5} more" if len(paths) > 5 else ""
+        flags.append(f"{_WORDS[why]}: {', '.join(sorted(paths)[:5])}{more}")
+    return tuple(flags)
+
+
+class _Work:
+    """One tree on its way from base to graded."""
+
+    def __init__(self, tree: Path, base: Path, gold: _Gold, hidden: set[str], top_level: frozenset[str]) -> None:
+        self.tree = tree
+        self.base = base
+        self.hidden = hidden
+        self.test_folders = {folder for path in hidden if (folder := test_folder_of(path))}
+        self.top_level = top_level
+        self.base_files = _scan(base)
+        self.gold = gold
+        self.changes: list[str] = []
+        self.restored: list[Restored] = []
+        self.gone: set[str] = set()
+
+    def apply(self, prediction: str) -> tuple[str, tuple[str, ...]]:
+        if not prediction.strip():
+            return "empty", ()
+        check_patch(prediction, self.tree)
+        text, repairs = normalise_patch(prediction, self.tree)
+        text = self.without_metadata(text)
+        if not text:
+            return "empty", repairs
+        strictness = apply_patch(text, self.tree, what="the prediction")
+        expected = {path for change in touched_paths(text) for path in (change.old, change.new)}
+        self.changes = self.differences()
+        for path in self.changes:
+            # Our reading of the patch and git's must agree, whatever a hostile text tries.
+            if path not in expected or (self.tree / path).is_symlink():
+                raise PatchRejected(f"the patch changes {path!r} in a way that its headers do not show")
+        return strictness, repairs
+
+    def without_metadata(self, text: str) -> str:
+        """Return the patch without sections on metadata: never in effect, and often in the way of what a build left."""
+        diff = parse_diff(text.encode("utf-8", "surrogateescape"))
+        diff.resolve()
+        kept = []
+        for section in diff.sections:
+            why = _is_metadata(section.new)
+            if why and section.old == section.new and section.new not in self.gold.paths:
+                known = section.new in self.base_files
+                self.restored.append(Restored(section.new, "restored" if known else "removed", why))
+            else:
+                kept.append(section)
+        return text if len(kept) == len(diff.sections) else render(kept).decode("utf-8", "surrogateescape")
+
+    def differences(self) -> list[str]:
+        """Return the paths at which the tree and base differ."""
+        now = _scan(self.tree)
+        differing = [path for path, status in now.items() if not self.same(path, status)]
+        return sorted([*differing, *(self.base_files.keys() - now.keys())])
+
+    def same(self, path: str, status: os.stat_result) -> bool:
+        old = self.base_files.get(path)
+        if old is None or old.st_mode != status.st_mode:
+            return False
+        if stat.S_ISLNK(status.st_mode):
+            return (self.base / path).readlink() == (self.tree / path).readlink()
+        linked = (old.st_dev, old.st_ino) == (status.st_dev, status.st_ino)
+        return linked or (old.st_size, old.st_mtime_ns) == (status.st_size, status.st_mtime_ns)
+
+    def restore(self) -> tuple[str, ...]:
+        """Put back what is not the prediction's to decide; return the files of it that stay in effect."""
+        reasons = {path: self.reason(path) for path in self.changes}
+        self.remove_shadows([path for path, why in reasons.items() if why in ("", "test-support")])
+        for path, why in reasons.items():
+            if why == "pytest-config" and path.rpartition("/")[2] in SHARED_NAMES:
+                self.put_section_back(path)
+            elif why and path not in self.gone:
+                self.put_back(path, why)
+        return tuple(path for path in self.changes if self.in_effect(path))
+
+    def in_effect(self, path: str) -> bool:
+        try:
+            return not self.same(path, (self.tree / path).lstat())
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+
+    def reason(self, path: str) -> str:
+        parts = path.split("/")
+        name = parts[-1]
+        above = {"/".join(parts[:end]) for end in range(1, len(parts) + 1)}
+        if above & self.hidden or any(other.startswith(path + "/") for other in self.hidden):
+            return "test-file"
+        if name == "conftest.py":
+            return "conftest"
+        if name in _PYTEST_FILES or name in SHARED_NAMES:
+            return "pytest-config"
+        if name.endswith(".pth") or any(part.partition(".")[0] in _STARTUP_MODULES for part in parts):
+            return "startup"
+        if why := _is_metadata(path):
+            return why
+        if name == ".gitattributes":
+            return "gitattributes"
+        if above & self.test_folders and path not in self.gold.paths:
+            return "test-support"
+        return ""
+
+    def put_back(self, path: str, why: str) -> None:
+        source = self.base / path
+        action: Action = "restored" if path in self.base_files else "removed"
+        if why != "test-file" and path in self.gold.paths:
+            source, action = self.gold.file(path), "gold"
+            if _same_content(source, self.tree / path):
+                return
+        self.replace(path, source, why)
+        self.restored.append(Restored(path, action, why))
+
+    def replace(self, path: str, source: Path, why: str) -> None:
+        """Make ``path`` in the tree what ``source`` is, or nothing; a file that stands where a folder belongs goes."""
+        target = self.tree / path
+        self.remove(target)
+        if not os.path.lexists(source):
+            return
+        for above in reversed(target.relative_to(self.tree).parents):
+            if os.path.lexists(self.tree / above) and not _is_folder(self.tree / above):
+                remove_tree(self.tree / above)
+                self.restored.append(Restored(above.as_posix(), "removed", why))
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _place(source, target)
+
+    def put_section_back(self, path: str) -> None:
+        target, name = self.tree / path, path.rpartition("/")[2]
+        by_gold = path in self.gold.paths
+        source = self.gold.file(path) if by_gold else self.base / path
+        wanted, present = _text(source), _text(target)
+        if present is None and (wanted is None or not has_pytest_section(name, wanted)):
+            return  # deleted, and it never configured pytest
+        if present is not None and (edited := with_pytest_section(name, present, wanted or "")):
+            if edited != present:
+                mode = target.stat().st_mode
+                remove_tree(target)  # never write through a link
+                target.write_bytes(edited.encode("utf-8", "surrogateescape"))
+                target.chmod(stat.S_IMODE(mode))
+                self.restored.append(Restored(path, "gold" if by_gold else "section", "pytest-config"))
+            return
+        self.put_back(path, "pytest-config")
+
+    def remove(self, target: Path) -> None:
+        """Remove a file, and the folders that are empty now and that base does not have."""
+        remove_tree(target)
+        for folder in target.parents:
+            if folder == self.tree or (self.base / folder.relative_to(self.tree)).is_dir():
+                return
+            with contextlib.suppress(OSError):  # not empty, or gone already
+                folder.rmdir()
+
+    def remove_shadows(self, changed: list[str]) -> None:
+        """Remove new modules that shadow others."""
+        new = [path for path in changed if path not in self.base_files]
+        now = {path for path in self.changes if os.path.lexists(self.tree / path)}
+        tree = (self.base_files.keys() - self.changes) | now
+        for shadow in find_shadows(new, base=self.base_files.keys(), tree=tree, top_level=self.top_level):
+            below = {path for path in new if path == shadow.entry or path.startswith(shadow.entry + "/")}
+            if below & self.gold.paths:
+                continue
+            for path in below:
+                self.remove(self.tree / path)
+            self.restored.append(Restored(shadow.entry, "removed", shadow.why))
+            self.gone |= below
+
+
+class _Gold:
+    """Gold's version of single files, made only when one is asked for."""
+
+    def __init__(self, base: Path, patch: str, stack: contextlib.ExitStack) -> None:
+        self.base = base
+        self.patch = patch
+        self.stack = stack
+        self.changes = touched_paths(patch)
+        self.paths = frozenset(path for change in self.changes for path in change.paths)
+        self.folder: Path | None = None
+
+    def file(self, path: str) -> Path:
+        """Return where gold's version of ``path`` is; nothing is there if gold has none."""
+        if self.folder is None:
+            folder = Path(self.stack.enter_context(tempfile.TemporaryDirectory(prefix="swelive-gold-")))
+            for old in {change.old for change in self.changes}:
+                if os.path.lexists(self.base / old):
+                    (folder / old).parent.mkdir(parents=True, exist_ok=True)
+                    _place(self.base / old, folder / old)
+            try:
+                text, _ = normalise_patch(self.patch, folder)
+                apply_patch(text, folder, what="the gold patch")
+            except PatchError as error:
+                raise InstanceError(error.message, hint="the task row is broken", evidence=error.evidence) from error
+            self.folder = folder
+        return self.folder / path
+
+
+def _scan(root: Path) -> dict[str, os.stat_result]:
+    """Return each file and symbolic link below ``root`` by its relative path; its own ``.git`` left out."""
+    found: dict[str, os.stat_result] = {}
+    pending = [""]
+    while pending:
+        folder = pending.pop()
+        with os.scandir(root / folder if folder else root) as entries:
+            for entry in entries:
+                path = f"{folder}/{entry.name}" if folder else entry.name
+                if entry.is_dir(follow_symlinks=False):
+                    if path != ".git":
+                        pending.append(path)
+                else:
+                    found[path] = entry.stat(follow_symlinks=False)
+    return found
+
+
+def _is_metadata(path: str) -> str:
+    parts = path.split("/")
+    if any(part.endswith((".dist-info", ".egg-info")) for part in parts):
+        return "metadata"
+    return "bytecode" if "__pycache__" in parts or path.endswith((".pyc", ".pyo")) else ""
+
+
+def _is_folder(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink()
+
+
+def _place(source: Path, target: Path) -> None:
+    """Make ``target`` what ``source`` is: the same file by a hard link, else a copy; links stay links."""
+    if source.is_symlink():
+        target.symlink_to(source.readlink())
+    elif source.is_dir():
+        link_tree(source, target)
+    else:
+        try:
+            os.link(source, target)
+        except OSError:
+            copy_file(str(source), str(target))
+
+
+def _same_content(one: Path, other: Path) -> bool:
+    if os.path.lexists(one) != os.path.lexists(other):
+        return False
+    return not os.path.lexists(one) or (
+        one.is_file() and other.is_file() and not other.is_symlink() and one.read_bytes() == other.read_bytes()
+    )
+
+
+def _text(path: Path) -> str | None:
+    try:
+        if path.is_symlink() or not path.is_file():
+            return None
+        return path.read_bytes().decode("utf-8", "surrogateescape")
+    except OSError as error:
+        raise InfraError(f"can't read {path.name}: {error}") from error
