@@ -267,13 +267,21 @@ class _Work:
             return  # deleted, and it never configured pytest
         if present is not None and (edited := with_pytest_section(name, present, wanted or "")):
             if edited != present:
-                mode = target.stat().st_mode
-                remove_tree(target)  # never write through a link
-                target.write_bytes(edited.encode("utf-8", "surrogateescape"))
-                target.chmod(stat.S_IMODE(mode))
+                self.write(path, edited)
                 self.restored.append(Restored(path, "gold" if by_gold else "section", "pytest-config"))
             return
         self.put_back(path, "pytest-config")
+
+    def write(self, path: str, text: str) -> None:
+        """Give a file another content, never through a link; base's own content means base's own file."""
+        target = self.tree / path
+        mode = target.stat().st_mode
+        remove_tree(target)
+        if text == _text(self.base / path):
+            _place(self.base / path, target)
+        else:
+            target.write_bytes(text.encode("utf-8", "surrogateescape"))
+            target.chmod(stat.S_IMODE(mode))
 
     def remove(self, target: Path) -> None:
         """Remove a file, and the folders that are empty now and that base does not have."""
