@@ -24,26 +24,20 @@ __all__ = ["Observer", "grade_all"]
 class Observer(Protocol):
     """Who watches a batch: a progress table, a log, or nobody. Called from worker threads, so keep it short."""
 
-    def started(self, prediction: Prediction) -> None:
-        """A grade begins."""
+    def step(self, instance_id: str, step: str, *, attempt: int = 1) -> None:
+        """A grade begins, or says what it is at."""
 
-    def step(self, prediction: Prediction, text: str) -> None:
-        """A grade under way says what it is at."""
-
-    def finished(self, prediction: Prediction, verdict: Verdict, *, kept: bool) -> None:
-        """A verdict is there; ``kept`` where it was there before."""
+    def finished(self, verdict: Verdict) -> None:
+        """A verdict is there, or was there before."""
 
 
 class Silent:
     """The observer that says nothing."""
 
-    def started(self, prediction: Prediction) -> None:
+    def step(self, instance_id: str, step: str, *, attempt: int = 1) -> None:
         """Say nothing."""
 
-    def step(self, prediction: Prediction, text: str) -> None:
-        """Say nothing."""
-
-    def finished(self, prediction: Prediction, verdict: Verdict, *, kept: bool) -> None:
+    def finished(self, verdict: Verdict) -> None:
         """Say nothing."""
 
 
@@ -77,7 +71,7 @@ def grade_all(
             there = None if redo else folder.finished(instances[prediction.instance_id], prediction, settings)
             if there is not None:
                 verdicts[number] = there
-                observer.finished(prediction, there, kept=True)
+                observer.finished(there)
             else:
                 waiting.append(number)
         if waiting:
@@ -110,16 +104,19 @@ def grade_all(
 def _grade_one(
     instance: Instance, prediction: Prediction, settings: Settings, folder: RunFolder, observer: Observer
 ) -> Verdict:
-    observer.started(prediction)
+    def tell(text: str) -> None:
+        observer.step(prediction.instance_id, text, attempt=prediction.attempt)
+
+    tell("starting")
     verdict = grade(
         instance,
         prediction,
         settings,
         folder=folder.folder_of(prediction),
-        progress=lambda text: observer.step(prediction, text),
+        progress=tell,
     )
     folder.save(prediction, verdict)
-    observer.finished(prediction, verdict, kept=False)
+    observer.finished(verdict)
     return verdict
 
 
