@@ -6,11 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from swelive_plugin.core.instance import Instance
-from swelive_plugin.core.policy import Scope
+from swelive_plugin.core.policy import scope_named
 from swelive_plugin.core.scoring import score
 from swelive_plugin.core.testid import Matcher
 from swelive_plugin.core.verdict import Integrity, Reason, Status, Verdict
-from swelive_plugin.errors import UsageError
 from swelive_plugin.extensions import log_readers, policy_named
 
 __all__ = ["score_file"]
@@ -34,15 +33,12 @@ def score_file(
     from swelive_plugin.readers import read_session
 
     chosen = policy_named(policy)
-    if scope not in (None, "f2p-files", "all"):
-        raise UsageError(f"no scope is called {scope!r}", hint="use f2p-files or all")
-    wanted: Scope | None = "all" if scope == "all" else "f2p-files" if scope == "f2p-files" else None
     session = read_session(path, kind=kind, readers=log_readers(), root=root or "/testbed")
     verdict = score(
         instance,
         session,
         policy=chosen,
-        scope=wanted,
+        scope=scope_named(scope),
         integrity=Integrity(mode=f"finished run ({session.source})", sandbox="unknown"),
         root=root,
     )

@@ -15,6 +15,7 @@ import pytest
 
 if TYPE_CHECKING:
     from swelive_plugin.core.instance import Instance
+    from swelive_plugin.core.policy import Scope
     from swelive_plugin.core.verdict import Verdict
 
 # option: (help, what stands in when nobody says anything)
@@ -67,7 +68,7 @@ def _option(config: pytest.Config, name: str) -> str:
 class _Grader:
     """One graded session: collects the probe's events and scores them when the session ends."""
 
-    def __init__(self, config: pytest.Config, instance: Instance, scope: str, policy: str, report: str) -> None:
+    def __init__(self, config: pytest.Config, instance: Instance, scope: Scope, policy: str, report: str) -> None:
         from swelive_plugin.probe import Recorder
 
         self.config = config
@@ -83,16 +84,15 @@ class _Grader:
     @classmethod
     def prepare(cls, config: pytest.Config, instance_id: str) -> _Grader:
         """Load the instance, choose what to run, and start to record; a mistake ends the session with exit code 2."""
+        from swelive_plugin.core.policy import scope_named
         from swelive_plugin.core.scoring import files_to_run
-        from swelive_plugin.errors import SweliveError, UsageError
+        from swelive_plugin.errors import SweliveError
         from swelive_plugin.extensions import policy_named
         from swelive_plugin.sources.instances import load_instances
 
         try:
             policy = policy_named(_option(config, "policy"))
-            scope = _option(config, "scope") or policy.default_scope
-            if scope not in ("f2p-files", "all"):
-                raise UsageError(f"--swelive-scope is {scope!r}", hint="use f2p-files or all")
+            scope = scope_named(_option(config, "scope")) or policy.default_scope
             loaded = load_instances(
                 _option(config, "dataset"), split=_option(config, "split") or None, ids=[instance_id]
             )

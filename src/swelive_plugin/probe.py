@@ -447,7 +447,7 @@ def _plugins(config: Any) -> List[str]:
 def pytest_configure(config: Any) -> None:
     """Join in on an xdist worker of a recorded session, where this file was loaded by name."""
     inputs = getattr(config, "workerinput", None) or getattr(config, "slaveinput", None) or {}
-    if inputs.get(_NOTE):
+    if inputs.get(_NOTE) and not config.pluginmanager.hasplugin("swelive-recorder"):
         config.pluginmanager.register(Recorder(None), "swelive-recorder")
 
 

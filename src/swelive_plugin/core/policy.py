@@ -14,10 +14,21 @@ from typing import Literal
 from swelive_plugin.core.outcome import IDLE, Outcome, Session, TestRecord
 from swelive_plugin.core.testid import Matcher, file_of
 from swelive_plugin.core.verdict import Judgement
+from swelive_plugin.errors import UsageError
 
-__all__ = ["SWELIVE", "Context", "ControlOutcome", "Controls", "Policy", "Ruling", "Scope"]
+__all__ = ["SWELIVE", "Context", "ControlOutcome", "Controls", "Policy", "Ruling", "Scope", "scope_named"]
 
 Scope = Literal["f2p-files", "all"]
+
+
+def scope_named(name: str | None) -> Scope | None:
+    """Return the scope of that name, ``None`` for none. Raises `UsageError` for any other."""
+    if not name:
+        return None
+    scopes: dict[str, Scope] = {"all": "all", "f2p-files": "f2p-files"}
+    if name in scopes:
+        return scopes[name]
+    raise UsageError(f"no scope is called {name!r}", hint="use f2p-files or all")
 
 
 @dataclass(frozen=True)
