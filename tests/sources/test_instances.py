@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import logging
 import subprocess
 import sys
 from pathlib import Path
@@ -135,9 +136,12 @@ def test_a_dataset_saved_to_disk(tmp_path: Path) -> None:
 
 def test_a_hub_name_asks_datasets_for_its_split(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     asked: list[tuple[str, str | None]] = []
+    levels: set[int] = set()
+    before = logging.getLogger("huggingface_hub").level
 
     def load_dataset(name: str, *, split: str | None = None) -> object:
         asked.append((name, split))
+        levels.add(logging.getLogger("huggingface_hub").level)
         one = datasets.Dataset.from_list(TWO)
         return one if split else datasets.DatasetDict({"test": one})
 
@@ -151,6 +155,8 @@ def test_a_hub_name_asks_datasets_for_its_split(monkeypatch: pytest.MonkeyPatch,
         ("SWE-bench-Live/SWE-bench-Live", "full"),
         ("SWE-bench/SWE-bench_Verified", None),
     ]
+    assert levels == {logging.CRITICAL}  # its "Retrying in 1s" lines are no part of a library that prints nothing
+    assert logging.getLogger("huggingface_hub").level == before
 
 
 def load_apart(folder: Path, arguments: str, **env: str) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, overload
@@ -217,23 +219,16 @@ def _from_datasets(name: str, split: str | None, *, on_disk: bool = False) -> tu
     import datasets  # type: ignore[import-untyped]  # it ships no types; a second to import, so only here
 
     told = split
-    bars = datasets.is_progress_bar_enabled()
-    datasets.disable_progress_bars()
     try:
-        if on_disk:
-            loaded = datasets.load_from_disk(name)
-            if split is not None and isinstance(loaded, datasets.DatasetDict) and split in loaded:
-                loaded = loaded[split]
-        else:
-            loaded = datasets.load_dataset(name, split=split)
+        with _quiet(datasets):
+            loaded = datasets.load_from_disk(name) if on_disk else datasets.load_dataset(name, split=split)
+        if on_disk and isinstance(loaded, datasets.DatasetDict) and split in loaded:
+            loaded = loaded[split]
     except Exception as problem:  # anything may come out of the hub's client: it all means "can't be had"
         raise DatasetError(
             f"{name}: the dataset can't be loaded: {_first_line(problem)}",
             hint="check the name, the split and the network, or give a file: .jsonl, .json or .parquet",
         ) from problem
-    finally:
-        if bars:
-            datasets.enable_progress_bars()
     if isinstance(loaded, datasets.DatasetDict):
         if told is not None or len(loaded) != 1:
             there = ", ".join(sorted(map(str, loaded)))
@@ -241,6 +236,24 @@ def _from_datasets(name: str, split: str | None, *, on_disk: bool = False) -> tu
         told, loaded = next(iter(loaded.items()))
     source = f"{name}[{told}]" if told else name
     return source, [Record(f"{source}: row {number}", dict(row)) for number, row in enumerate(loaded, 1)]
+
+
+@contextmanager
+def _quiet(datasets: Any) -> Iterator[None]:
+    """Keep progress bars and the hub's "Retrying in 1s" off the terminal: what fails is told in one line."""
+    bars = datasets.is_progress_bar_enabled()
+    datasets.disable_progress_bars()
+    loggers = [logging.getLogger(name) for name in ("datasets", "huggingface_hub")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
+        if bars:
+            datasets.enable_progress_bars()
 
 
 def _first_line(problem: BaseException) -> str:
