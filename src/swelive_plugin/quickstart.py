@@ -81,4 +81,4 @@ def build_quickstart(folder: Path) -> Quickstart:
         Prediction(instance.instance_id, path.read_text("utf-8"), model=path.stem, attempt=number)
         for number, path in enumerate(sorted((source / "predictions").glob("*.diff")), start=2)
     ]
-    return Quickstart(instance, tuple(predictions), (folder / "{owner}+{name}" / "repo").as_uri(), dataset)
+    return Quickstart(instance, tuple(predictions), f"{folder.resolve().as_uri()}/{{owner}}+{{name}}/repo", dataset)

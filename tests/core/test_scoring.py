@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from swelive_plugin.core.outcome import CollectError, Outcome, Session, TestRecord
+from swelive_plugin.core.outcome import CollectError, Outcome, Raised, Session, TestRecord
 from swelive_plugin.core.policy import ControlOutcome, Controls
 from swelive_plugin.core.scoring import files_to_run, score
 from swelive_plugin.core.verdict import Finding, Integrity, Status, exit_code, reward_of
@@ -68,6 +68,24 @@ def test_a_skip_or_xfail_raised_by_the_prediction_is_a_failure(outcome: str, rul
     assert score(instance([F], [P]), found).status is Status.RESOLVED
     verdict = score(instance([F], [P]), found, patched_files={"pkg/core.py"})
     assert [reason.code for reason in verdict.reasons] == [rule]
+
+
+def test_an_ordinary_exception_under_an_xfail_marker_comes_from_the_prediction_rightly() -> None:
+    """Defect: the exception that an xfail marker expects was taken for an xfail that the prediction raised."""
+    raised = Raised("NotImplementedError", "later", "pkg/core.py", 3)
+    found = Session(tests={F: TestRecord(F, Outcome.XFAILED, raised=raised, body_ran=True)})
+    assert score(instance([F]), found, patched_files={"pkg/core.py"}).status is Status.RESOLVED
+
+
+def test_what_gold_skips_too_is_normal_and_a_detour_through_a_helper_is_not() -> None:
+    raised = Raised("Skipped", "why", "tests/util.py", 3, via=("t.py", "pkg/core.py", "tests/util.py"))
+    found = Session(tests={F: record(F, "passed"), P: TestRecord(P, Outcome.SKIPPED, raised=raised, body_ran=True)})
+    changed = {"pkg/core.py"}
+    gold_skips = controls(gold={F: "passed", P: "skipped"})
+    gold_passes = controls(gold={F: "passed", P: "passed"})
+    assert score(instance([F], [P]), found, patched_files=changed, controls=gold_skips).resolved
+    assert not score(instance([F], [P]), found, patched_files=changed, controls=gold_passes).resolved
+    assert score(instance([F], [P]), found, patched_files=changed).resolved  # no control tells
 
 
 def test_a_missing_pass_to_pass_test_is_left_alone_out_of_scope_but_not_where_gold_ran_it() -> None:
