@@ -190,9 +190,31 @@ def test_unknown_ids_are_listed_and_the_others_kept(tmp_path: Path) -> None:
     assert read(loaded) == [("a__b-1", "one", 1)]
     assert loaded.unknown == ("A__b-2", "zzz")
     assert loaded.notes == (
-        "unknown instance A__b-2, not graded (did you mean a__b-2, a__b-1?)",
-        "unknown instance zzz, not graded",
+        "A__b-2 is not in the dataset, not graded (did you mean a__b-2, a__b-1?)",
+        "zzz is not in the dataset, not graded",
     )
+
+
+def test_many_unknown_ids_are_one_note(tmp_path: Path) -> None:
+    path = write(tmp_path / "p.json", {f"x__y-{number}": "diff" for number in range(300)})
+    loaded = load_predictions(path, instances=[instance("a__b-1")])
+    assert len(loaded.unknown) == 300
+    assert loaded.notes == (
+        "300 instances are not in the dataset, not graded: "
+        + ", ".join(f"x__y-{number}" for number in range(10))
+        + " and more",
+    )
+
+
+def test_a_run_folder_gives_its_patches_back_in_the_order_of_attempts(tmp_path: Path) -> None:
+    for name in ("patch.diff", "attempt-2/patch.diff", "attempt-10/patch.diff"):
+        write(tmp_path / "a__b-1" / name, f"diff {name}")
+    write(tmp_path / "results.json", {})
+    assert [(each.attempt, each.patch) for each in load_predictions(tmp_path)] == [
+        (1, "diff patch.diff"),
+        (2, "diff attempt-2/patch.diff"),
+        (3, "diff attempt-10/patch.diff"),
+    ]
 
 
 BAD = {

@@ -31,6 +31,7 @@ from swelive_plugin.grading.settings import Settings
 @click.option("-w", "--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Grades at once.")
 @click.option("--executor", default="threads", show_default=True, help="Who runs the workers.")
 @click.option("--redo", is_flag=True, help="Grade again what the run folder already holds.")
+@click.option("--keep-going", is_flag=True, help="Leave broken entries of PREDICTIONS out and grade the others.")
 @click.option("--fail-unresolved", is_flag=True, help="Exit with 1 if any prediction is not resolved.")
 @click.option("--json", "as_json", is_flag=True, help="Print the results as JSON instead of a table.")
 @settings_options
@@ -40,6 +41,7 @@ def command(
     start_month: str | None,
     end_month: str | None,
     predictions: str,
+    keep_going: bool,
     ids: tuple[str, ...],
     output: Path,
     workers: int,
@@ -67,6 +69,7 @@ def command(
         start_month=start_month,
         end_month=end_month,
         predictions=predictions,
+        keep_going=keep_going,
         ids=ids,
         output=output,
         workers=workers,

@@ -35,6 +35,7 @@ def run_grades(
     start_month: str | None,
     end_month: str | None,
     predictions: str,
+    keep_going: bool,
     ids: Sequence[str],
     output: Path,
     workers: int,
@@ -46,7 +47,7 @@ def run_grades(
 ) -> int:
     """Grade what was asked for and return the exit code."""
     instances = load_instances(dataset, split=split, ids=ids or None, start_month=start_month, end_month=end_month)
-    loaded = load_predictions(predictions, instances=instances)
+    loaded = load_predictions(predictions, instances=instances, keep_going=keep_going)
     wanted = _wanted(instances, loaded, narrowed=bool(ids or start_month or end_month))
     notes = _notes(instances, loaded, narrowed=bool(ids or start_month or end_month))
     for note in notes:

@@ -43,7 +43,7 @@ _COLLECTED_FILES = (
 )
 _NO_NAMES = frozenset({"patch", "diff", "pred", "model", "prediction", "model_patch"})
 _DIFF = re.compile(r"(diff --git |--- |Index: |From [0-9a-f]{40} )")
-_MISSES_TOLD = 10  # near misses are looked up for this many unknown ids: each one compares with every known id
+_TOLD_EACH = 10  # more unknown ids than this are told in one note, without near misses
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ def _read_folder(folder: Path, reader: _Reader) -> None:
     files = []
     for entry in _listed(folder):
         if entry.is_dir():
-            files += [(entry.name, inner) for inner in _listed(entry) if _is_patch_file(inner)]
+            files += [(entry.name, inner) for inner in _patch_files(entry)]
         elif _is_patch_file(entry):
             files.append((entry.stem, entry))
     if files:
@@ -130,6 +130,13 @@ def _read_folder(folder: Path, reader: _Reader) -> None:
             hint="looked for <id>/*.patch, <id>.patch (or .diff, .pred) and preds.json",
         )
     reader.read_file(collected[0])
+
+
+def _patch_files(folder: Path) -> list[Path]:
+    """Return an instance's patch files: its own, then those of the folders in it (a run folder's ``attempt-2/``)."""
+    entries = _listed(folder)
+    deeper = [inner for entry in entries if entry.is_dir() for inner in _listed(entry)]
+    return [entry for entry in (*entries, *deeper) if _is_patch_file(entry)]
 
 
 def _listed(folder: Path) -> list[Path]:
@@ -295,9 +302,13 @@ class _Reader:
                 yield f"{prediction.instance_id}: the same patch stands in several places, graded once: {places}"
         for refused in self.refused:
             yield f"left out: {refused}"
-        for number, instance_id in enumerate(unknown):
-            hint = near_misses(instance_id, self.known or ()) if number < _MISSES_TOLD else ""
-            yield f"unknown instance {instance_id}, not graded" + (f" ({hint})" if hint else "")
+        if len(unknown) > _TOLD_EACH:
+            listed = ", ".join(unknown[:_TOLD_EACH])
+            yield f"{len(unknown)} instances are not in the dataset, not graded: {listed} and more"
+            return
+        for instance_id in unknown:
+            hint = near_misses(instance_id, self.known or ())
+            yield f"{instance_id} is not in the dataset, not graded" + (f" ({hint})" if hint else "")
 
 
 def _patch_of(row: Mapping[str, Any], where: str) -> tuple[str, str]:
