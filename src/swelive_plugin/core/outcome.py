@@ -99,6 +99,8 @@ class Session:
 
     ``ended`` tells whether the session's own end was seen. ``source`` names the reader. ``complete_ids`` is false for
     sources that show only some ids in full (pytest's folded skip lines, JUnit without ``file``); ``notes`` say what.
+    ``printed`` holds, for text, every line that looks like a result wherever it stands: what graders that read line by
+    line go by, and what the policies that reproduce them are fed. No other rule looks at it.
     """
 
     tests: Mapping[str, TestRecord]
@@ -115,6 +117,7 @@ class Session:
     canaries: Mapping[str, TestRecord] = field(default_factory=dict)
     internal_error: str = ""
     notes: tuple[str, ...] = ()
+    printed: tuple[str, ...] = field(default=(), repr=False)
 
     @property
     def ran_anything(self) -> bool:

@@ -1,0 +1,67 @@
+"""Readers: what others recorded of a pytest run, turned into a `Session`.
+
+A reader is matched by Protocol, never inherited. Built in: ``events`` (the probe's own), ``report-log``
+(pytest-reportlog), ``json-report`` (pytest-json-report), ``ctrf``, ``junit`` and ``log`` (what pytest printed).
+Others add theirs through the hook ``swelive_log_readers``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+from swelive_plugin.core.outcome import Session
+from swelive_plugin.errors import UsageError
+from swelive_plugin.readers.files import head_of
+
+__all__ = ["Reader", "built_in_readers", "read_session"]
+
+
+class Reader(Protocol):
+    """Three members: its name, what it knows, and how it reads."""
+
+    @property
+    def name(self) -> str:
+        """``log``, ``junit``, … or a name of one's own: what ``--log``, ``--junit`` and ``kind`` choose by."""
+
+    def recognises(self, head: bytes) -> bool:
+        """Return whether a file whose content begins with ``head`` (up to 64 KiB, decompressed) is of this kind."""
+
+    def read(self, path: Path, *, root: str = "/testbed") -> Session:
+        """Return the session that the file tells of; ``root`` is where the checkout was when the tests ran.
+
+        Raises `UsageError` for a file of another kind and `InfraError` for one that breaks off.
+        """
+
+
+def built_in_readers() -> tuple[Reader, ...]:
+    """Return the readers of this package, in the order in which they are asked; text comes last: it takes anything."""
+    from swelive_plugin.readers.ctrf import CtrfReader
+    from swelive_plugin.readers.events import EventsReader
+    from swelive_plugin.readers.json_report import JsonReportReader
+    from swelive_plugin.readers.junit import JUnitReader
+    from swelive_plugin.readers.report_log import ReportLogReader
+    from swelive_plugin.readers.text import TextReader
+
+    return (EventsReader(), ReportLogReader(), JsonReportReader(), CtrfReader(), JUnitReader(), TextReader())
+
+
+def read_session(
+    path: Path, *, kind: str | None = None, extra: Sequence[Reader] = (), root: str = "/testbed"
+) -> Session:
+    """Return the session that a file tells of.
+
+    ``kind`` is a reader's name; without it the content decides, and the readers in ``extra`` are asked first.
+    Raises `UsageError` for an unknown kind or a file that can't be read as it, `InfraError` for a file that is empty,
+    damaged or breaks off: no evidence, so no verdict.
+    """
+    readers = (*extra, *built_in_readers())
+    if kind is not None:
+        reader = next((reader for reader in readers if reader.name == kind), None)
+        if reader is None:
+            known = ", ".join(dict.fromkeys(reader.name for reader in readers))
+            raise UsageError(f"no reader is called {kind!r}", hint=f"there are: {known}")
+        return reader.read(path, root=root)
+    head = head_of(path)
+    return next(reader for reader in readers if reader.recognises(head)).read(path, root=root)

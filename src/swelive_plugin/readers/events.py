@@ -1,4 +1,4 @@
-"""The probe's own events: JSON lines that may break off anywhere."""
+"""The probe's own events: JSON lines that may break off anywhere (their form: ``docs/reference/events.md``)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,29 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-__all__ = ["parse_events", "read_events"]
+from swelive_plugin.core.outcome import Session, reduce_events
+from swelive_plugin.errors import UsageError
+from swelive_plugin.readers.files import head_of, open_bytes
+from swelive_plugin.readers.reports import first_key
+
+__all__ = ["EventsReader", "parse_events", "read_events"]
+
+
+class EventsReader:
+    """Reads ``events.jsonl``, compressed or not."""
+
+    name = "events"
+
+    def recognises(self, head: bytes) -> bool:
+        """Return whether the content begins with an event."""
+        return first_key(head.partition(b"\n")[0], (b"e",), within=256)
+
+    def read(self, path: Path, *, root: str = "/testbed") -> Session:  # noqa: ARG002 - ids are relative already
+        """Return the session that the events tell of. Raises `UsageError` where the first line is no event."""
+        if not self.recognises(head_of(path)):
+            raise UsageError(f"{path} does not begin with an event of the probe", hint="name an events.jsonl")
+        with open_bytes(path) as lines:
+            return reduce_events(parse_events(lines))
 
 
 def read_events(path: Path) -> Iterator[Mapping[str, Any]]:

@@ -1,0 +1,229 @@
+"""The text reader: what a log that pytest printed says of each test.
+
+Text is the weakest evidence: the graded code prints into the same stream. So only what stands in the right place
+counts, as far as text can show it:
+
+- in the *short summary*, the last one of its session: an earlier one stood in some test's captured output;
+- in the *verbose progress* before the first traceback section;
+- never inside ``FAILURES``, ``ERRORS``, ``PASSES``: there captured output is shown, whole inner sessions among it.
+
+The session's last line counts its results; lines beyond that count are text of some message. A log without any
+structure (a fragment) is read line by line. What was not believed is noted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from swelive_plugin.core.outcome import CollectError, Outcome, Raised, Session, TestRecord, worst
+from swelive_plugin.readers.files import lines_of
+from swelive_plugin.readers.text_lines import RERUN, FoldedSkip, Shown
+from swelive_plugin.readers.text_log import Log, Part, Verbose
+from swelive_plugin.readers.text_summary import Summary, read_summary
+
+__all__ = ["TextReader", "session_from_lines"]
+
+_TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z ")
+_EXCEPTION = re.compile(r"([A-Za-z_][\w.]*)(?:: (.*))?", re.DOTALL)
+
+
+class TextReader:
+    """Reads what pytest printed, at any verbosity, with anything around it."""
+
+    name = "log"
+
+    def recognises(self, head: bytes) -> bool:
+        """Return true: text is what is left when nothing else recognised the content."""
+        return bool(head)
+
+    def read(self, path: Path, *, root: str = "/testbed") -> Session:
+        """Return the session that the log shows; the log is streamed, never held whole.
+
+        Raises `InfraError` for an empty or damaged file and `UsageError` for one that can't be read as text.
+        """
+        return session_from_lines(lines_of(path), root=root)
+
+
+def session_from_lines(lines: Iterable[str], *, root: str = "/testbed") -> Session:
+    """Return the session that the lines of a log show; several sessions in one log count as one.
+
+    An id that several of them report counts with its worst outcome: text can't show which of them is the graded one.
+    """
+    log = Log()
+    for line in _without_timestamps(lines):
+        log.feed(line)
+    return _Result(log, root).session()
+
+
+def _without_timestamps(lines: Iterable[str]) -> Iterator[str]:
+    """Yield the lines without the time that CI services put before each, where the first line has one."""
+    stamped: bool | None = None
+    for line in lines:
+        if stamped is None:
+            stamped = bool(_TIMESTAMP.match(line.lstrip("\ufeff")))
+        yield _TIMESTAMP.sub("", line.lstrip("\ufeff"), count=1) if stamped else line
+
+
+class _Result:
+    """What the parts of a log come to."""
+
+    def __init__(self, log: Log, root: str) -> None:
+        self.log = log
+        self.bases = [base.rstrip("/") + "/" for base in (root, log.facts.get("rootdir", "")) if base.strip("/")]
+        self.shown: dict[str, list[Shown]] = {}
+        self.broken: dict[str, None] = {}  # started, never ended
+        self.flaky: set[str] = set()
+        self.collect_errors = list(log.collect_errors)
+        self.notes: list[str] = []
+        self.folded: list[FoldedSkip] = []
+        self.without_id = 0
+
+    def session(self) -> Session:
+        """Return the session."""
+        log = self.log
+        fragment = Verbose()
+        if not log.parts:
+            self._take_fragment()
+        elif not log.parts[0].header:
+            for line in log.fragment:
+                fragment.feed(line)
+        for number, part in enumerate(log.parts):
+            self._take_part(part, fragment if number == 0 and not part.header else part.progress)
+        ended = bool(log.parts) and all(part.ended for part in log.parts)
+        if not log.parts and self.shown:
+            ended = not log.timed_out  # a fragment: nothing tells
+        tests = self._tests(timed_out=log.timed_out)
+        self._note()
+        return Session(
+            tests=tests,
+            collect_errors=tuple({error.id: error for error in self.collect_errors}.values()),
+            ended=ended,
+            timed_out=log.timed_out,
+            exit_status=log.exit_status,
+            source="log",
+            rootdir=log.facts.get("rootdir", ""),
+            pytest_version=log.facts.get("pytest", ""),
+            python_version=log.facts.get("python", ""),
+            plugins=log.plugins,
+            internal_error=log.internal_error,
+            notes=tuple(self.notes),
+            printed=tuple(log.printed),
+        )
+
+    def _take_fragment(self) -> None:
+        verbose = Verbose()
+        summary = read_summary([line for line in self.log.fragment if not verbose.feed(line)])
+        # nothing shows groups or counts here, so no line is better than another
+        self._take_shown((*summary.shown, *summary.disbelieved))
+        self.folded += summary.folded
+        self._take_verbose(verbose)
+
+    def _take_part(self, part: Part, progress: Verbose) -> None:
+        summary = read_summary(part.summary or [], part.headings, part.counts if part.counted else None)
+        self._take_shown(summary.shown, part.headings)
+        for shown in summary.disbelieved:
+            self.log.disbelieve(f"{shown.word} {shown.id}", line_number=0)
+        self.folded += summary.folded
+        believed = self._take_verbose(progress, summary, part.counts if part.counted else None)
+        if part.broke_off:
+            self.notes.append(f"pytest broke off: {part.broke_off}")
+        if not part.ended:
+            self.broken.update((self._id(test_id), None) for test_id in progress.started if test_id not in believed)
+        if part.counted:
+            listed = {shown.id for shown in summary.shown}
+            named = len(summary.shown) + len(believed - listed) + sum(skip.count for skip in summary.folded)
+            total = sum(count for what, count in part.counts.items() if what not in ("deselected", "rerun", "error"))
+            self.without_id += max(0, total - named)
+
+    def _take_verbose(
+        self, verbose: Verbose, summary: Summary | None = None, counts: dict[str, int] | None = None
+    ) -> set[str]:
+        """Take the results of the verbose progress; return the ids that it showed and that were believed."""
+        listed = {shown.id for shown in summary.shown} if summary else set()
+        passed_are_known = False
+        if summary and counts is not None and summary.lists_passed:
+            passed = {shown.id for shown in summary.shown if shown.word == "PASSED"}
+            passed_are_known = len(passed) >= counts.get("passed", 0)
+        believed = set()
+        for test_id, results in verbose.results.items():
+            if passed_are_known and test_id not in listed and {shown.word for shown in results} == {"PASSED"}:
+                # the summary lists every passed test that the last line counts, and this is none of them
+                self.log.disbelieve(f"{test_id} PASSED", line_number=0)
+                continue
+            believed.add(test_id)
+            self._take_shown(results)
+        return believed
+
+    def _take_shown(self, results: Iterable[Shown], headings: set[str] | frozenset[str] = frozenset()) -> None:
+        for shown in results:
+            test_id = self._id(shown.id)
+            if shown.word == RERUN:
+                self.flaky.add(test_id)
+            elif shown.word == "ERROR" and ("::" not in shown.id or f"ERROR collecting {shown.id}" in headings):
+                raised = _raised(shown)
+                self.collect_errors.append(
+                    CollectError(test_id, raised.type if raised else "", raised.message if raised else "")
+                )
+            else:
+                self.shown.setdefault(test_id, []).append(shown)
+
+    def _id(self, printed: str) -> str:
+        """Return a printed id relative to the checkout: absolute where the test lies outside of where pytest ran."""
+        for base in self.bases:
+            if printed.startswith(base):
+                return printed[len(base) :]
+        return printed
+
+    def _tests(self, *, timed_out: bool) -> dict[str, TestRecord]:
+        tests = {test_id: self._record(test_id, results) for test_id, results in self.shown.items()}
+        broke = Outcome.TIMED_OUT if timed_out else Outcome.CRASHED
+        tests.update((test_id, TestRecord(test_id, broke)) for test_id in self.broken)
+        return tests
+
+    def _record(self, test_id: str, results: list[Shown]) -> TestRecord:
+        outcome = worst(shown.outcome for shown in results)
+        decided = next(shown for shown in results if shown.outcome is outcome)
+        message = next((shown.message for shown in results if shown.outcome is outcome and shown.message), "")
+        ran = any(shown.word not in ("ERROR", "SKIPPED") and "[NOTRUN]" not in shown.message for shown in results)
+        return TestRecord(
+            id=test_id,
+            outcome=outcome,
+            body_ran=ran and "[NOTRUN]" not in message,
+            flaky=test_id in self.flaky,
+            raised=_raised(Shown(decided.id, decided.word, message)),
+        )
+
+    def _note(self) -> None:
+        log, notes = self.log, self.notes
+        if not log.parts and not self.shown:
+            notes.append("the log shows no pytest session and no result")
+        elif not log.parts:
+            notes.append("the log is a fragment: no session header, no summary, so every line was taken at its word")
+        if len(log.parts) > 1:
+            notes.append(f"the log holds {len(log.parts)} pytest sessions; the worst outcome of each id counts")
+        if self.folded:
+            places = ", ".join(f"{skip.file}:{skip.line}" for skip in self.folded[:5])
+            more = ", …" if len(self.folded) > 5 else ""
+            count = sum(skip.count for skip in self.folded)
+            notes.append(f"{count} skipped tests are printed without their ids ({places}{more})")
+        if self.without_id:
+            notes.append(f"{self.without_id} results are counted but not named: the log was made without -rA or -v")
+        if log.disbelieved_count:
+            examples = "; ".join(f"line {number}: {line}" if number else line for number, line in log.disbelieved)
+            notes.append(
+                f"{log.disbelieved_count} lines look like results but stand in captured output or in a message "
+                f"and were not believed ({examples})"
+            )
+        if any(test_id.startswith("../") for test_id in self.shown):
+            notes.append("ids are relative to the directory that pytest was started in, which the log does not name")
+
+
+def _raised(shown: Shown) -> Raised | None:
+    if not shown.message:
+        return None
+    found = _EXCEPTION.fullmatch(shown.message)
+    if found and shown.word not in ("SKIPPED", "XFAIL", "XPASS", "xfail"):
+        return Raised(found[1], (found[2] or "").strip())
+    return Raised("", shown.message.strip("() "))
