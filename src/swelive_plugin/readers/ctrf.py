@@ -41,7 +41,7 @@ class CtrfReader:
         start = head[:4096]
         return first_key(head, (b"results",)) and (b"CTRF" in start or (b'"tool"' in start and b'"summary"' in start))
 
-    def read(self, path: Path, *, root: str = "/testbed") -> Session:  # noqa: ARG002 - CTRF names no directory
+    def read(self, path: Path, *, root: str = "/testbed") -> Session:
         """Return the session that the document tells of.
 
         Raises `InfraError` for a document that breaks off and `UsageError` for one of another form.

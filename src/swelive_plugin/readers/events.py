@@ -24,7 +24,7 @@ class EventsReader:
         """Return whether the content begins with an event."""
         return first_key(head.partition(b"\n")[0], (b"e",), within=256)
 
-    def read(self, path: Path, *, root: str = "/testbed") -> Session:  # noqa: ARG002 - ids are relative already
+    def read(self, path: Path, *, root: str = "/testbed") -> Session:
         """Return the session that the events tell of. Raises `UsageError` where the first line is no event."""
         if not self.recognises(head_of(path)):
             raise UsageError(f"{path} does not begin with an event of the probe", hint="name an events.jsonl")
