@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -113,6 +114,30 @@ def test_processes(run: Run) -> None:
     assert ran.completed.duration_s < 10
 
 
+@pytest.mark.parametrize(("most", "ended_by"), [(5, "exit"), (4, "processes")])
+def test_every_process_of_the_command_counts_and_no_other(run: Run, most: int, ended_by: str) -> None:
+    """A parent and four children are five, in each sandbox: what the sandbox itself needs is not the command's."""
+    ran = run(
+        "import os, time\n"
+        "for _ in range(4):\n"
+        "    if not os.fork(): time.sleep(0.8); os._exit(0)\n"
+        "for _ in range(4): os.wait()",
+        limits=Limits(wall_clock_s=20, processes=most),
+    )
+    assert ran.completed.ended_by == ended_by
+
+
+def test_thread_bomb_is_stopped(run_hidden: Run) -> None:
+    """One process, forty threads: a count of processes does not see them."""
+    ran = run_hidden(
+        "import threading, time\n"
+        "for _ in range(40): threading.Thread(target=time.sleep, args=(30,), daemon=True).start()\n"
+        "time.sleep(30)",
+        limits=Limits(wall_clock_s=20, processes=1),
+    )
+    assert ran.completed.ended_by == "processes"
+
+
 def test_fork_bomb_is_stopped(run_hidden: Run) -> None:
     """Every process forks until the depth is reached: 64 of them at most, should the limit fail."""
     ran = run_hidden(
@@ -204,6 +229,26 @@ def test_error_in_started_kills_the_tree(run: Run) -> None:
     with pytest.raises(RuntimeError, match="boom"):
         run("import time; time.sleep(60)", "mark-of-the-unlucky", started=fail)
     assert carriers_of("mark-of-the-unlucky") == []
+
+
+def test_nothing_outlives_a_killed_driver(tmp_path: Path, bubblewrap: Sandbox) -> None:
+    """SIGKILL gives the driver no moment to clean up: the kernel must."""
+    source = (
+        "import sys; from pathlib import Path; from swelive_plugin.sandbox import Command;"
+        "from swelive_plugin.sandbox.find import find_sandbox;"
+        "find_sandbox('bwrap').run(Command(('/bin/sh', '-c', 'sleep 60; : mark-of-the-orphan'), '/tmp'),"
+        " output=Path(sys.argv[1]), started=lambda pid: print(pid, flush=True))"
+    )
+    argv = [sys.executable, "-c", source, str(tmp_path / "output")]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as driver:
+        assert driver.stdout is not None
+        assert driver.stdout.readline().strip().isdigit()
+        time.sleep(0.3)
+        driver.kill()
+    until = time.monotonic() + 10
+    while carriers_of("mark-of-the-orphan") and time.monotonic() < until:
+        time.sleep(0.02)
+    assert carriers_of("mark-of-the-orphan") == []
 
 
 def test_killing_the_started_pid_ends_all(run_hidden: Run) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -58,3 +59,32 @@ print(sorted(os.listdir(".")), os.listdir("package"))
     assert ran.text.splitlines() == ["x = 1", "x = 2", "['new', 'package'] []"]
     assert [path.name for path in tree.rglob("*")] == ["package", "module.py"]
     assert (tree / "package" / "module.py").read_text() == "x = 1\n"
+
+
+def test_umask_does_not_depend_on_the_driver(run: Run) -> None:
+    """Files that tests make must have the same bits for everybody."""
+    before = os.umask(0o077)
+    try:
+        ran = run("import os; print(oct(os.umask(0)))")
+    finally:
+        os.umask(before)
+    assert ran.text == "0o22\n"
+
+
+def test_nul_in_a_variable_does_not_become_an_option(bubblewrap: Sandbox, tmp_path: Path) -> None:
+    """Bubblewrap's options are parted by NUL: a variable could else mount the host's root."""
+    command = Command(("true",), "/", {"A": "x\0--bind\0/\0/"})
+    with pytest.raises(SandboxError, match="NUL"):
+        bubblewrap.run(command, output=tmp_path / "output")
+
+
+def test_loopback_of_its_own_works(run_hidden: Run) -> None:
+    """Many projects' tests start a server and talk to it, by address and by both names of the machine."""
+    ran = run_hidden(
+        "import socket\n"
+        "for name in '127.0.0.1', 'localhost', socket.gethostname():\n"
+        "    with socket.create_server((name, 0)) as server:\n"
+        "        socket.create_connection((name, server.getsockname()[1]), timeout=5).close()\n"
+        "        print(name)"
+    )
+    assert ran.text.split() == ["127.0.0.1", "localhost", "testbed"]

@@ -1,7 +1,8 @@
 """The sandbox that hides the host: namespaces through bubblewrap, for any user and for root.
 
 What a command sees: the system read-only, its mounts, a private ``/tmp``, ``HOME`` and ``/dev``, its own processes,
-no network unless asked for, no capability, and the ordinary uid 1000 whoever started it.
+no network unless asked for, no capability, and the ordinary uid 1000 whoever started it. With the network it reaches
+what the host reaches, the servers on the host's own loopback address among them.
 """
 
 from __future__ import annotations
@@ -42,6 +43,9 @@ HOME = "/home/tester"
 UID = 1000
 PAGE = os.sysconf("SC_PAGE_SIZE")
 TICKS = os.sysconf("SC_CLK_TCK")
+THREADS_PER_PROCESS = 32
+"""So many times the limit of processes may be threads: a thread bomb ends like a fork bomb."""
+
 KERNEL = tuple(map(int, re.findall(r"\d+", platform.release())[:2]))
 
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store")
@@ -141,6 +145,8 @@ class Bubblewrap:
     def _start(self, command: Command, pipe: int, status: int, block: int) -> subprocess.Popen[bytes]:
         with contextlib.ExitStack() as theirs:
             options = self._options_of(command, theirs)
+            if any("\0" in option for option in options):  # it would end the option and begin one of its own
+                raise SandboxError("A path or variable of the command holds a NUL character")
             data = _memory_file(b"".join(os.fsencode(option) + b"\0" for option in options), theirs)
             own = ["--args", str(data), "--json-status-fd", str(status), "--block-fd", str(block)]
             files = [int(value) for option, value in itertools.pairwise(options) if option == "--file"]
@@ -153,6 +159,7 @@ class Bubblewrap:
                     env={},
                     pass_fds=[data, status, block, *files, *set(command.pass_fds)],
                     start_new_session=True,
+                    umask=0o022,
                 )
             except OSError as error:
                 raise SandboxError(f"{self.program} can't be started: {error.strerror}") from error
@@ -242,8 +249,11 @@ class _Namespace:
             pids = [name for name in os.listdir(self._proc) if name.isdigit()]  # noqa: PTH208  a descriptor
         except OSError:
             return None
-        if limits.processes is not None and len(pids) > limits.processes:
-            return Usage(processes=len(pids))
+        processes = len(pids) - 1  # pid 1 is bubblewrap
+        if limits.processes is not None:
+            threads = sum(self._threads(pid) for pid in pids)
+            if processes > limits.processes or threads > THREADS_PER_PROCESS * limits.processes:
+                return Usage(processes=max(processes, limits.processes + 1))
         rss = sum(self._rss(pid) for pid in pids)
         memory = 0.0
         if limits.memory_mib is not None:
@@ -252,7 +262,7 @@ class _Namespace:
             if memory > limits.memory_mib:  # forked processes share pages; the exact sum costs more, so only now
                 memory = sum(self._pss(pid) for pid in pids) + scratch
         cpu = sum(self._cpu_s(pid) for pid in pids) if limits.cpu_s is not None else 0.0
-        return Usage(len(pids), rss, memory, cpu)
+        return Usage(processes, rss, memory, cpu)
 
     def _open(self) -> bool:
         if self._init is None:
@@ -283,6 +293,12 @@ class _Namespace:
             return b""
         finally:
             os.close(fd)
+
+    def _threads(self, pid: str) -> int:
+        try:
+            return os.stat(f"{pid}/task", dir_fd=self._proc).st_nlink - 2
+        except OSError:
+            return 0
 
     def _rss(self, pid: str) -> float:
         fields = self._read(f"{pid}/statm").split()

@@ -78,6 +78,7 @@ class Plain:
                         stderr=subprocess.STDOUT,
                         pass_fds=command.pass_fds,
                         start_new_session=True,
+                        umask=0o022,
                     )
                 except OSError as error:
                     raise SandboxError(f"{command.argv[0]} can't be started in {command.cwd}: {error}") from error
