@@ -260,6 +260,16 @@ def test_keep_going_leaves_out_what_is_broken_and_says_so(tmp_path: Path) -> Non
     assert all(note.startswith("left out: ") for note in loaded.notes)
 
 
+def test_keep_going_leaves_out_a_broken_file_of_a_folder(tmp_path: Path) -> None:
+    write(tmp_path / "a__b-1.pred", '{"instance_id": "a__b-1", "model_p')
+    write(tmp_path / "a__b-2.pred", {"model_patch": "diff"})
+    with pytest.raises(PredictionsError, match=r"a__b-1\.pred:1: not JSON"):
+        load_predictions(tmp_path)
+    loaded = load_predictions(tmp_path, keep_going=True)
+    assert read(loaded) == [("a__b-2", "diff", 1)]
+    assert len(loaded.notes) == 1
+
+
 def test_bytes_that_are_no_text(tmp_path: Path) -> None:
     path = tmp_path / "p.jsonl"
     path.write_bytes(json.dumps(ROW).encode() + b'\n{"instance_id": "\xff"}')

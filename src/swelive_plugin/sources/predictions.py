@@ -6,6 +6,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, overload
@@ -118,7 +119,8 @@ def _read_folder(folder: Path, reader: _Reader) -> None:
             files.append((entry.stem, entry))
     if files:
         for instance_id, path in files:
-            reader.read_file(path, instance_id=instance_id)
+            with reader.leaving_out():
+                reader.read_file(path, instance_id=instance_id)
         return
     collected = [folder / name for name in _COLLECTED_FILES if (folder / name).is_file()]
     if len(collected) > 1:
@@ -175,6 +177,16 @@ class _Reader:
         self.first_alias: dict[str, str] = {}
         self.task_rows = 0
 
+    @contextmanager
+    def leaving_out(self) -> Iterator[None]:
+        """Note what can't be read and go on, where that was asked for."""
+        try:
+            yield
+        except PredictionsError as problem:
+            if not self.keep_going:
+                raise
+            self.refused.append(str(problem))
+
     def read_file(self, path: Path, *, instance_id: str | None = None) -> None:
         data = read_bytes(path, PredictionsError)
         self.read_data(data, str(path), lines=".jsonl" in path.suffixes, instance_id=instance_id, path=path)
@@ -227,17 +239,13 @@ class _Reader:
         self._read_entry(value, record.where, instance_id)
 
     def _read_entry(self, entry: Any, where: str, instance_id: str | None, *, named_by_key: bool = False) -> None:
-        try:
+        with self.leaving_out():
             if named_by_key and (entry is None or isinstance(entry, str)):
                 self.add(instance_id or "", entry or "", "", where)
             elif isinstance(entry, dict):
                 self._read_row(entry, where, instance_id)
             else:
                 raise PredictionsError(f"{where}: {kind_of(entry)}, where {{instance_id, model_patch}} is due")
-        except PredictionsError as problem:
-            if not self.keep_going:
-                raise
-            self.refused.append(str(problem))
 
     def _read_row(self, row: dict[str, Any], where: str, instance_id: str | None) -> None:
         twice = repeated_keys(row)
@@ -283,11 +291,9 @@ class _Reader:
         loaded = [self.found[instance_id][same] for instance_id, same in self.order]
         if not loaded:
             raise PredictionsError(f"{source}: no predictions in it", hint=next(iter(self.refused), ""))
-        known = self.known
-        unknown = (
-            () if known is None else tuple(dict.fromkeys(p.instance_id for p in loaded if p.instance_id not in known))
-        )
-        kept = tuple(p for p in loaded if p.instance_id not in set(unknown))
+        known = self.found if self.known is None else self.known
+        kept = tuple(each for each in loaded if each.instance_id in known)
+        unknown = tuple(dict.fromkeys(each.instance_id for each in loaded if each.instance_id not in known))
         return Predictions(kept, unknown, tuple(self._notes(kept, unknown)), source)
 
     def _notes(self, kept: Sequence[Prediction], unknown: Sequence[str]) -> Iterator[str]:
