@@ -6,6 +6,7 @@ not trusted is graded by the driver (``swelive grade``), where the answer key st
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Generator
 from pathlib import Path
@@ -102,7 +103,7 @@ class _Grader:
         if not _named_by_person(config):
             root = Path(str(config.invocation_params.dir))
             files = files_to_run(instance, scope)
-            config.args[:] = [str(root / name) for name in files if (root / name).exists()] or config.args
+            _run_only(config, [str(root / name) for name in files if (root / name).exists()])
         if hasattr(config.option, "maxfail"):
             config.option.maxfail = 0  # a session that stops at the first failure leaves the rest unjudged
         return cls(config, instance, scope, policy.name, _option(config, "report"))
@@ -158,6 +159,15 @@ class _Grader:
             terminalreporter.write_line(f"report: {self.report}")
 
 
+def _run_only(config: pytest.Config, files: list[str]) -> None:
+    """Narrow the session to ``files``; with none of them there, what the project runs shows what is missing."""
+    if files:
+        config.args[:] = files
+        # xdist's workers parse the invocation's own arguments again
+        invocation = config.invocation_params
+        config.invocation_params = dataclasses.replace(invocation, args=(*invocation.args, *files))
+
+
 def _named_by_person(config: pytest.Config) -> bool:
     source = getattr(config, "args_source", None)
     return source is None or source.name == "ARGS"
@@ -172,7 +182,7 @@ def _changed_since(root: Path, instance: Instance) -> frozenset[str]:
     try:
         told = run_git("diff", "--name-only", "-z", "--no-renames", instance.base_commit, "--", cwd=root, timeout_s=60)
         new = run_git("ls-files", "--others", "--exclude-standard", "-z", cwd=root, timeout_s=60)
-        hidden = {path for change in touched_paths(instance.test_patch) for path in (change.old, change.new) if path}
+        hidden = {path for change in touched_paths(instance.test_patch) for path in change.paths}
     except SweliveError:
         return frozenset()
     names = (told.stdout + new.stdout).decode("utf-8", "surrogateescape").split("\0")

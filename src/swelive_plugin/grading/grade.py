@@ -6,7 +6,7 @@ import json
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -160,7 +160,18 @@ def make_tree(grade: Grade) -> Verdict | None:
         test_patch=grade.instance.test_patch,
         gold_patch=grade.instance.patch,
     )
+    grade.checked += ("files",)
+    grade.findings += tuple(_findings_of(grade.application))
     return None
+
+
+def _findings_of(application: Application) -> Iterator[Finding]:
+    """What the files of the prediction show: shadowing modules are tampering, whatever was put back is a flag."""
+    for item in application.shadows:
+        told = f"{item.path} takes the place of another module ({item.why}); it was removed"
+        yield Finding(item.why.replace("-", "_"), "tampered", told, file=item.path)
+    for flag in application.flags:
+        yield Finding("put_back", "flag", flag)
 
 
 def run_both_controls(grade: Grade) -> Verdict | None:

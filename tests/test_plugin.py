@@ -1,0 +1,177 @@
+"""Face 1: ``pytest -p swelive`` in a checkout that its owner trusts."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+TESTS = """
+import pytest
+
+from lib import double
+
+
+@pytest.mark.parametrize("text", ["one word", "plain"])
+def test_double(text):
+    assert double(text) == text + text
+
+
+def test_kept():
+    assert double("") == ""
+"""
+RIGHT, WRONG = "def double(text):\n    return text * 2\n", "def double(text):\n    return text\n"
+
+
+@pytest.fixture
+def checkout(pytester: pytest.Pytester) -> pytest.Pytester:
+    pytester.makepyfile(lib=RIGHT, **{"tests/test_lib": TESTS, "tests/test_other": "def test_other(): assert 0\n"})
+    pytester.makefile(".ini", pytest="[pytest]\npythonpath = .\ntestpaths = tests\n")
+    row = {
+        "instance_id": "o__lib-1",
+        "repo": "o/lib",
+        "base_commit": "0" * 40,
+        "FAIL_TO_PASS": json.dumps(["tests/test_lib.py::test_double[one", "tests/test_lib.py::test_double[plain]"]),
+        "PASS_TO_PASS": ["tests/test_lib.py::test_kept", "tests/test_other.py::test_other"],
+    }
+    pytester.path.joinpath("rows.jsonl").write_text(json.dumps(row) + "\n")
+    return pytester
+
+
+def graded(checkout: pytest.Pytester, *args: str) -> tuple[pytest.RunResult, dict[str, Any]]:
+    report = checkout.path / "verdict.json"
+    report.unlink(missing_ok=True)
+    result = checkout.runpytest_subprocess(
+        "-p",
+        "swelive",
+        "--swelive-instance=o__lib-1",
+        "--swelive-dataset=rows.jsonl",
+        f"--swelive-report={report}",
+        *args,
+    )
+    return result, json.loads(report.read_text()) if report.exists() else {}
+
+
+def test_a_right_fix_is_resolved_and_only_the_fail_to_pass_files_run(checkout: pytest.Pytester) -> None:
+    result, verdict = graded(checkout)
+    assert result.ret == 0
+    assert (verdict["status"], verdict["reward"], verdict["integrity"]["mode"]) == ("resolved", 1.0, "in-process")
+    result.stdout.fnmatch_lines(["*swelive: o__lib-1*", "RESOLVED  o__lib-1  reward 1", "  FAIL_TO_PASS: 2 of 2 pass"])
+    result.stdout.fnmatch_lines(["*3 passed*"])
+    assert verdict["pass_to_pass"][1]["rule"] == "p2p-out-of-scope"
+
+
+def test_a_wrong_fix_is_not_resolved_and_each_test_tells_why(checkout: pytest.Pytester) -> None:
+    checkout.makepyfile(lib=WRONG)
+    result, verdict = graded(checkout)
+    assert result.ret == 1
+    assert [reason["code"] for reason in verdict["reasons"]] == ["f2p-failed", "f2p-failed"]
+    result.stdout.fnmatch_lines(["*FAIL  tests/test_lib.py::test_double?one*AssertionError*"])
+
+
+def test_scope_all_and_files_that_a_person_names_are_run(checkout: pytest.Pytester) -> None:
+    _, all_files = graded(checkout, "--swelive-scope=all")
+    assert [reason["test"] for reason in all_files["reasons"]] == ["tests/test_other.py::test_other"]
+    _, named = graded(checkout, "tests/test_other.py")
+    assert {reason["code"] for reason in named["reasons"]} == {"f2p-missing", "p2p-failed"}
+
+
+def test_no_verdict_is_exit_code_3(checkout: pytest.Pytester) -> None:
+    rows = checkout.path / "rows.jsonl"
+    row = json.loads(rows.read_text()) | {"FAIL_TO_PASS": []}
+    rows.write_text(json.dumps(row) + "\n")
+    result, verdict = graded(checkout)
+    assert (result.ret, verdict["status"], verdict["reward"]) == (3, "invalid_instance", None)
+
+
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        (["--swelive-instance=o__lib-2"], "did you mean o__lib-1"),
+        (["--swelive-dataset=nowhere.jsonl"], "nowhere.jsonl"),
+        (["--swelive-policy=swelve"], "did you mean 'swelive'"),
+        (["--swelive-scope=some"], "use f2p-files or all"),
+    ],
+)
+def test_a_mistake_is_one_clear_line_and_exit_code_2(checkout: pytest.Pytester, args: Sequence[str], told: str) -> None:
+    result, verdict = graded(checkout, *args)
+    assert (result.ret, verdict) == (2, {})
+    text = result.stdout.str() + result.stderr.str()
+    assert told in text
+    assert "Traceback" not in text
+
+
+def test_it_does_nothing_unless_asked(checkout: pytest.Pytester) -> None:
+    result = checkout.runpytest_subprocess("-p", "swelive", "tests/test_lib.py")
+    assert result.ret == 0
+    result.stdout.no_fnmatch_line("*swelive: *")
+    loaded = checkout.runpython_c(
+        "import swelive_plugin.plugin, sys; print([m for m in sys.modules if m.startswith('swelive_plugin.')])"
+    )
+    assert loaded.outlines == ["['swelive_plugin._version', 'swelive_plugin.plugin']"]
+
+
+def test_options_count_from_variables_and_ini_keys_too(
+    checkout: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SWELIVE_INSTANCE", "o__lib-1")
+    with checkout.path.joinpath("pytest.ini").open("a") as ini:
+        ini.write("\nswelive_dataset = rows.jsonl\n")
+    result = checkout.runpytest_subprocess()
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["RESOLVED  o__lib-1*"])
+
+
+def test_sessions_inside_the_graded_one_stay_silent(checkout: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A project that tests pytest runs pytest inside pytest: only the outermost session is graded."""
+    monkeypatch.setenv("SWELIVE_INSTANCE", "o__lib-1")
+    monkeypatch.setenv("SWELIVE_DATASET", str(checkout.path / "rows.jsonl"))
+    inner = (
+        "import subprocess, sys, pytest\n"
+        "def test_kept(tmp_path):\n"
+        "    (tmp_path / 'test_in.py').write_text('def test_in(): assert 0')\n"
+        "    ran = subprocess.run([sys.executable, '-m', 'pytest', str(tmp_path)], capture_output=True, text=True)\n"
+        "    assert ran.returncode == 1 and 'swelive:' not in ran.stdout, ran.stdout\n"
+        "    assert pytest.main([str(tmp_path), '-p', 'no:cacheprovider']) == 1\n"
+    )
+    checkout.makepyfile(**{"tests/test_lib": TESTS.replace("def test_kept", "def test_old") + inner})
+    result, verdict = graded(checkout)
+    assert verdict["status"] == "resolved", result.stdout.str()
+    assert result.ret == 0
+
+
+def test_the_exit_code_stands_under_xdist(checkout: pytest.Pytester) -> None:
+    result, verdict = graded(checkout, "-n", "2")
+    assert (result.ret, verdict["status"]) == (0, "resolved")
+
+
+def test_the_checkouts_first_failure_does_not_end_the_session(checkout: pytest.Pytester) -> None:
+    checkout.makepyfile(lib=WRONG)
+    _, verdict = graded(checkout, "-x")
+    assert [test["outcomes"] for test in verdict["fail_to_pass"]] == [["failed"], ["failed"]]
+
+
+def test_a_skip_raised_by_code_that_changed_since_base_is_a_failure(checkout: pytest.Pytester) -> None:
+    git = ["git", "-c", "user.name=t", "-c", "user.email=t@example.invalid"]
+    for command in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "base"]):
+        subprocess.run([*git, *command], cwd=checkout.path, check=True)
+    base = subprocess.run([*git, "rev-parse", "HEAD"], cwd=checkout.path, check=True, capture_output=True, text=True)
+    rows = checkout.path / "rows.jsonl"
+    rows.write_text(json.dumps(json.loads(rows.read_text()) | {"base_commit": base.stdout.strip()}) + "\n")
+    skips = (
+        "import unittest\ndef double(text):\n    if not text: raise unittest.SkipTest('later')\n    return text * 2\n"
+    )
+    checkout.makepyfile(lib=skips)
+    result, verdict = graded(checkout)
+    assert result.ret == 1
+    assert [reason["code"] for reason in verdict["reasons"]] == ["p2p-skipped-by-prediction"]
+
+
+def test_the_help_teaches(pytester: pytest.Pytester) -> None:
+    result = pytester.runpytest_subprocess("--help")
+    text = " ".join(result.stdout.str().split())
+    assert "--swelive-instance=INSTANCE" in text
+    assert "grade this instance: run its FAIL_TO_PASS test files and give a verdict" in text
