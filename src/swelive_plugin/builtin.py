@@ -53,6 +53,7 @@ def swelive_executors(workers: int) -> Mapping[str, Callable[[], Executor]]:
 @hookimpl
 def swelive_policies() -> Sequence[Policy]:
     """Return the default policy and those that reproduce upstream graders."""
+    from swelive_plugin.core.policies import UPSTREAM
     from swelive_plugin.core.policy import SWELIVE
 
-    return [SWELIVE]
+    return [SWELIVE, *UPSTREAM]

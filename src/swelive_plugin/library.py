@@ -34,6 +34,7 @@ def score_file(
 
     chosen = policy_named(policy)
     session = read_session(path, kind=kind, readers=log_readers(), root=root or "/testbed")
+    root = root or session.rootdir  # ids may carry the path that the run had
     verdict = score(
         instance,
         session,

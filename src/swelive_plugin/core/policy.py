@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
+from swelive_plugin.core.instance import Instance
 from swelive_plugin.core.outcome import IDLE, Outcome, Session, TestRecord
-from swelive_plugin.core.testid import Matcher, file_of
+from swelive_plugin.core.testid import Match, Matcher, file_of
 from swelive_plugin.core.verdict import Judgement
 from swelive_plugin.errors import UsageError
 
@@ -95,6 +96,8 @@ class Policy:
     ``needs_session_end``: a session that did not end by itself is never resolved.
     ``checks_integrity``: whether tampering is a status of its own.
     ``combine``: how several candidates for one cut id are judged: ``all`` must satisfy the rule.
+    ``needs_f2p``: an instance without FAIL_TO_PASS can't be judged.
+    ``view`` gives the session as an upstream grader sees it, ``find`` the ids that it takes a recorded one for.
     """
 
     name: str
@@ -107,6 +110,9 @@ class Policy:
     checks_integrity: bool = True
     combine: Literal["all", "any", "last"] = "all"
     drops_impossible_ids: bool = True
+    needs_f2p: bool = True
+    view: Callable[[Session, Instance], Session] | None = None
+    find: Callable[[Session, Matcher, str], Match] | None = None
 
 
 _OUTCOME_EXCEPTIONS = frozenset({"Skipped", "SkipTest", "XFailed"})  # pytest.skip(), unittest's, pytest.xfail()

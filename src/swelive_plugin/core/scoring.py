@@ -49,6 +49,8 @@ def score(
     controls = controls or Controls()
     integrity = integrity or Integrity()
     session = as_the_project_reports(session, controls)
+    if policy.view is not None:
+        session = policy.view(session, instance)
     files = frozenset(files_to_run(instance, scope)) if scope == "f2p-files" else None
     if files is not None:
         files |= {file_of(test_id) for test_id in session.tests} | {error.id for error in session.collect_errors}
@@ -88,7 +90,8 @@ class _Judge:
             return TestVerdict(
                 recorded, "left_out", "unsatisfiable", how="none", message="can't be a test id: no patch can satisfy it"
             )
-        match = self.matcher.match(recorded)
+        find = self.policy.find
+        match = find(self.context.session, self.matcher, recorded) if find else self.matcher.match(recorded)
         records = [self.context.session.tests[found] for found in match.reported]
         if not records:
             return self._missing(recorded, which)
@@ -138,7 +141,7 @@ def _status(
     p2p: tuple[TestVerdict, ...],
     findings: tuple[Finding, ...],
 ) -> tuple[Status, list[Reason]]:
-    if not any(verdict.rule != "unsatisfiable" for verdict in f2p):
+    if policy.needs_f2p and not any(verdict.rule != "unsatisfiable" for verdict in f2p):
         what = "only ids that can't be tests" if instance.fail_to_pass else "no FAIL_TO_PASS"
         return Status.INVALID_INSTANCE, [Reason("no_fail_to_pass", f"the instance has {what}: nothing to grade")]
     failed = [

@@ -109,7 +109,7 @@ class Matcher:
         if recorded_key in self._cut:
             return Match(recorded, tuple(sorted(self._cut[recorded_key])), "cut")
         if has_unclosed_bracket(recorded_key):
-            found = self._with_prefix(recorded_key)
+            found = self.with_prefix(recorded_key)
             if found:
                 return Match(recorded, found, "prefix")
         return Match(recorded, (), "none")
@@ -126,7 +126,8 @@ class Matcher:
                 found.append(reported)
         return tuple(sorted(found))
 
-    def _with_prefix(self, recorded: str) -> tuple[str, ...]:
+    def with_prefix(self, recorded: str) -> tuple[str, ...]:
+        """Return the reported ids that begin with ``recorded``, sorted."""
         found = []
         for position in range(self._start(recorded), len(self._all())):
             portable, reported = self._all()[position]

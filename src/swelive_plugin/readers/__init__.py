@@ -48,15 +48,16 @@ def built_in_readers() -> tuple[Reader, ...]:
 
 
 def read_session(
-    path: Path, *, kind: str | None = None, extra: Sequence[Reader] = (), root: str = "/testbed"
+    path: Path, *, kind: str | None = None, readers: Sequence[Reader] | None = None, root: str = "/testbed"
 ) -> Session:
     """Return the session that a file tells of.
 
-    ``kind`` is a reader's name; without it the content decides, and the readers in ``extra`` are asked first.
+    ``kind`` is a reader's name; without it the content decides. ``readers`` are those to choose from, in the order in
+    which they are asked; without them, those of this package.
     Raises `UsageError` for an unknown kind or a file that can't be read as it, `InfraError` for a file that is empty,
     damaged or breaks off: no evidence, so no verdict.
     """
-    readers = (*extra, *built_in_readers())
+    readers = built_in_readers() if readers is None else readers
     if kind is not None:
         reader = next((reader for reader in readers if reader.name == kind), None)
         if reader is None:
@@ -64,4 +65,7 @@ def read_session(
             raise UsageError(f"no reader is called {kind!r}", hint=f"there are: {known}")
         return reader.read(path, root=root)
     head = head_of(path)
-    return next(reader for reader in readers if reader.recognises(head)).read(path, root=root)
+    reader = next((reader for reader in readers if reader.recognises(head)), None)
+    if reader is None:
+        raise UsageError(f"{path}: no reader knows what this is", hint="say which reader is to read it")
+    return reader.read(path, root=root)

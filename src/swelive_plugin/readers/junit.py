@@ -138,6 +138,8 @@ class _Cases:
     def _raised(self, result: Skipped | Failure | Error) -> Raised:
         message = str(result.message or "")
         told = raised_in(message) if isinstance(result, Failure) else {"type": "", "msg": message}
+        if isinstance(result, Skipped):
+            told = {"type": "XFailed" if result.type == "pytest.xfail" else "Skipped", "msg": message}
         if message == "collection failure":
             last = [line[2:].strip() for line in str(result.text or "").splitlines() if line.startswith("E ")]
             told = raised_in(last[-1]) if last else told
