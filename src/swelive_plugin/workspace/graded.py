@@ -149,6 +149,7 @@ class _Work:
         self.base_files = _scan(base)
         self.gold = gold
         self.changes: list[str] = []
+        self.linked = False  # a private tree must stay one: nothing of base may be linked into it
         self.restored: list[Restored] = []
         self.gone: set[str] = set()
 
@@ -186,6 +187,11 @@ class _Work:
     def differences(self) -> list[str]:
         """Return the paths at which the tree and base differ."""
         now = _scan(self.tree)
+        self.linked = any(
+            (status.st_dev, status.st_ino) == (old.st_dev, old.st_ino)
+            for path, status in now.items()
+            if (old := self.base_files.get(path)) is not None
+        )
         differing = [path for path, status in now.items() if not self.same(path, status)]
         return sorted([*differing, *(self.base_files.keys() - now.keys())])
 
@@ -256,7 +262,7 @@ class _Work:
                 remove_tree(self.tree / above)
                 self.restored.append(Restored(above.as_posix(), "removed", why))
         target.parent.mkdir(parents=True, exist_ok=True)
-        _place(source, target)
+        _place(source, target, link=self.linked)
 
     def put_section_back(self, path: str) -> None:
         target, name = self.tree / path, path.rpartition("/")[2]
@@ -278,7 +284,7 @@ class _Work:
         mode = target.stat().st_mode
         remove_tree(target)
         if text == _text(self.base / path):
-            _place(self.base / path, target)
+            _place(self.base / path, target, link=self.linked)
         else:
             target.write_bytes(text.encode("utf-8", "surrogateescape"))
             target.chmod(stat.S_IMODE(mode))
@@ -325,7 +331,7 @@ class _Gold:
             for old in {change.old for change in self.changes}:
                 if os.path.lexists(self.base / old):
                     (folder / old).parent.mkdir(parents=True, exist_ok=True)
-                    _place(self.base / old, folder / old)
+                    _place(self.base / old, folder / old, link=False)
             try:
                 text, _ = normalise_patch(self.patch, folder)
                 apply_patch(text, folder, what="the gold patch")
@@ -363,17 +369,16 @@ def _is_folder(path: Path) -> bool:
     return path.is_dir() and not path.is_symlink()
 
 
-def _place(source: Path, target: Path) -> None:
-    """Make ``target`` what ``source`` is: the same file by a hard link, else a copy; links stay links."""
+def _place(source: Path, target: Path, *, link: bool) -> None:
+    """Make ``target`` what ``source`` is: the same file by a hard link if asked for, else a copy; links stay links."""
     if source.is_symlink():
         target.symlink_to(source.readlink())
     elif source.is_dir():
-        link_tree(source, target)
+        link_tree(source, target, private=not link)
+    elif link:
+        os.link(source, target)
     else:
-        try:
-            os.link(source, target)
-        except OSError:
-            copy_file(str(source), str(target))
+        copy_file(str(source), str(target))
 
 
 def _same_content(one: Path, other: Path) -> bool:

@@ -224,13 +224,12 @@ def _repair_line_ends(section: Section, content: bytes | None, repairs: list[str
     if section.crlf_headers:
         for hunk in section.hunks:
             hunk.lines = [line.removesuffix(b"\r") if line[:1] == b"\\" else line for line in hunk.lines]
-    lines = [line for hunk in section.hunks for line in _ended(hunk.lines + hunk.extra)]
-    if not lines:
-        return
+    bodies = [hunk.lines + hunk.extra for hunk in section.hunks]
+    lines = [line for body in bodies for line in body if line[:1] != b"\\"]
     here = f"line ends of {section.new}"
     if content is None:
         # No file to compare with: only a patch that is CRLF all over was plainly converted on its way.
-        if section.crlf_headers and all(line.endswith(b"\r") for line in lines):
+        if section.crlf_headers and lines and all(line.endswith(b"\r") for line in lines):
             _set_line_ends(section, b"")
             repairs.append(f"{here}: CRLF to LF")
         return
@@ -241,10 +240,13 @@ def _repair_line_ends(section: Section, content: bytes | None, repairs: list[str
             _set_line_ends(section, b"")
             repairs.append(f"{here}: CRLF to LF")
     elif returns == ends:
-        if not all(line.endswith(b"\r") for line in looked_for or lines):
-            _set_line_ends(section, b"\r")
+        ended = [line for body in bodies for line in _ended(body) if line[:1] != b"+" or not looked_for]
+        if not all(line.endswith(b"\r") for line in ended):
             repairs.append(f"{here}: LF to CRLF")
-    elif _follow_mixed_line_ends(section, set(content.split(b"\n"))):
+        elif not section.crlf_headers:
+            return
+        _set_line_ends(section, b"\r")
+    elif sum(_follow_mixed_line_ends(hunk, content) for hunk in section.hunks):
         repairs.append(f"{here}: as in the file, which mixes them")
 
 
@@ -265,22 +267,20 @@ def _set_line_ends(section: Section, ending: bytes) -> None:
                 lines[index] = line.removesuffix(b"\r") + (b"" if unended else ending)
 
 
-def _follow_mixed_line_ends(section: Section, present: set[bytes]) -> bool:
-    """Give each line that is looked for the line end that the file has; added lines follow their neighbour above."""
-    changed = False
-    for hunk in section.hunks:
-        ending: bytes | None = None
-        for index, line in enumerate(hunk.lines):
-            bare = line.removesuffix(b"\r")
-            if line[:1] in (b" ", b"-"):
-                other = bare if line != bare else bare + b"\r"
-                if line[1:] not in present and other[1:] in present:
-                    hunk.lines[index], ending, changed = other, other[len(bare) :], True
-                else:
-                    ending = None
-            elif line[:1] == b"+" and ending is not None:
-                hunk.lines[index] = bare + ending
-    return changed
+def _follow_mixed_line_ends(hunk: Hunk, content: bytes) -> bool:
+    """Give each line that is looked for the line end that the file has; added lines follow the one above them."""
+    bare = Hunk(hunk.old_start, hunk.new_start, [line.removesuffix(b"\r") for line in hunk.lines])
+    at = _position(bare, content.replace(b"\r\n", b"\n"))
+    if at is None:
+        return False
+    found = content.split(b"\n")[at:]
+    before, ending = list(hunk.lines), b""
+    for index, line in enumerate(bare.lines):
+        if line[:1] in (b" ", b"-"):
+            ending = b"\r" if found.pop(0).endswith(b"\r") else b""
+        if line[:1] != b"\\":
+            hunk.lines[index] = line + ending
+    return hunk.lines != before
 
 
 def _repair_counts(hunk: Hunk, content: bytes | None, where: str, repairs: list[str]) -> None:

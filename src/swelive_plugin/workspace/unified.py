@@ -120,7 +120,7 @@ class Diff:
         if bare and exists is not None:
             sources = [s.names[0] for s in self.sections if s.names[0] not in (None, _NULL) and not s.added]
             bare = all(exists(str(name)) for name in sources) and (
-                not sources or not all(exists(_strip(str(name), 1)) for name in sources)
+                not sources or not all("/" in str(name) and exists(_strip(str(name), 1)) for name in sources)
             )
         self.strip = 0 if bare else 1
         for section in self.sections:
@@ -270,7 +270,7 @@ class _Reader:
             self.at += 1
         else:
             here = self.at
-            hunk.extra = self.body_without_counts() if self.peek()[:1] in (b"+", b"-") else []
+            hunk.extra = self.body_without_counts() if self.peek()[:1] in (b"+", b"-", b" ") else []
             self.at = here + (len(hunk.extra) if hunk.extra else 0)
 
     def body_without_counts(self) -> list[bytes]:
