@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from swelive_plugin.core.outcome import Session, reduce_events, with_prefix
+from swelive_plugin.errors import UsageError
 from swelive_plugin.readers.reports import first_key, json_document, raised_in, relative_to
 
 __all__ = ["JsonReportReader"]
@@ -30,6 +31,8 @@ class JsonReportReader:
         Raises `InfraError` for a document that breaks off and `UsageError` for one of another form.
         """
         document = json_document(path, "a pytest-json-report")
+        if "exitcode" not in document:
+            raise UsageError(f"{path} is no pytest-json-report: it has no exitcode", hint="name a --json-report file")
         rootdir = str(document.get("root", ""))
         session = reduce_events(_events(document, root, rootdir))
         below = relative_to(rootdir, root) if rootdir.startswith(root.rstrip("/") + "/") else ""

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from swelive_plugin.core.outcome import Session, reduce_events
+from swelive_plugin.errors import UsageError
+from swelive_plugin.readers.files import head_of
 from swelive_plugin.readers.reports import first_key, json_lines, raised_in, relative_to
 
 __all__ = ["ReportLogReader", "events_from_reports"]
@@ -24,6 +26,8 @@ class ReportLogReader:
 
     def read(self, path: Path, *, root: str = "/testbed") -> Session:
         """Return the session that the reports tell of. Raises `UsageError` where a line is no report."""
+        if not self.recognises(head_of(path)):
+            raise UsageError(f"{path} does not begin with a line of pytest-reportlog", hint="name a --report-log file")
         session = reduce_events(events_from_reports(json_lines(path, "pytest-reportlog"), root=root))
         return replace(session, source=self.name)
 

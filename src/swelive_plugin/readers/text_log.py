@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from dataclasses import dataclass, field, replace
 
 from swelive_plugin.core.outcome import CollectError
@@ -42,7 +43,10 @@ _TIMED_OUT = re.compile(r"\++ Timeout \++|>>>>> Tests Timed Out.*")
 _EXIT_STATUS = re.compile(r".*>>>>> Test Exit Code: (-?\d+).*")
 _TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z ")
 _STATUS_WORDS = ("PASSED", "FAILED", "ERROR", "SKIPPED", "XFAIL", "XPASS")
-_PRINTED_LIMIT = 500_000  # lines kept for graders that read line by line
+_RESULT_WORDS = (*_STATUS_WORDS, "SUBFAIL", "RERUN", "SKIP")
+_CONTINUED_AT_MOST = 20  # lines of one message or id that are kept
+_PRINTED_LIMIT = 500_000  # lines kept for graders that read line by line: the last ones, which win there
+_PRINTED_CHARS = 8192  # of each
 
 
 class Verbose:
@@ -104,6 +108,7 @@ class Part:
     summary: list[str] | None = None
     in_summary: bool = False
     headings: set[str] = field(default_factory=set)
+    continued: int = 0  # lines of the summary since the last that begins as a result does
     broke_off: str = ""
     counts: dict[str, int] = field(default_factory=dict)
     counted: bool = False
@@ -115,7 +120,7 @@ class Log:
     def __init__(self) -> None:
         self.parts: list[Part] = []
         self.fragment: list[str] = []  # what looks like a result outside of any structure
-        self.printed: list[str] = []
+        self.printed: deque[str] = deque(maxlen=_PRINTED_LIMIT)
         self.facts: dict[str, str] = {}
         self.plugins: tuple[str, ...] = ()
         self.collect_errors: list[CollectError] = []
@@ -225,7 +230,9 @@ class Log:
         elif found := _BROKE_OFF.fullmatch(line):
             part.broke_off = found[1]
         else:
-            part.summary.append(line)
+            part.continued = 0 if line.startswith(_RESULT_WORDS) else part.continued + 1
+            if part.continued <= _CONTINUED_AT_MOST:
+                part.summary.append(line)
 
     def _in_details(self, line: str, part: Part) -> None:
         if line.startswith("_") and (found := _HEADING.fullmatch(line)):
@@ -276,8 +283,7 @@ class Log:
                 return
         elif ">>>>> " not in raw:
             return
-        if len(self.printed) < _PRINTED_LIMIT:
-            self.printed.append(raw)
+        self.printed.append(raw[:_PRINTED_CHARS])
 
 
 def _second_word_is_passed(line: str) -> bool:
