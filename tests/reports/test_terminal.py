@@ -93,7 +93,7 @@ def test_a_line_of_progress() -> None:
 
 
 def test_summary_of_a_run() -> None:
-    results = results_of(ALL, instance_ids=["a__b-1", "z__z-1"], notes=["unknown instance q, not graded"])
+    results = results_of(ALL, instance_ids=["a__b-1", "z__z-1"])
     assert summary_lines(results) == [
         "resolved 1 of 7 (14.3%)",
         "  empty_patch          1",
@@ -103,7 +103,6 @@ def test_summary_of_a_run() -> None:
         "  unresolved           2",
         "  no prediction        1",
         "  review asked for: a__b-2",
-        "  note: unknown instance q, not graded",
     ]
     assert summary_lines(results_of([])) == ["resolved 0 of 0"]
 

@@ -149,7 +149,7 @@ def result_line(verdict: Verdict, done: int, total: int) -> str:
 
 
 def summary_lines(results: Results) -> list[str]:
-    """Return a run's counts as plain lines: each status that occurs, what to look at, what was left out."""
+    """Return a run's counts as plain lines: each status that occurs, what to look at. Notes are told at the start."""
     submitted = sum(results.counts.values())
     resolved = results.counts.get(Status.RESOLVED.value, 0)
     share = f" ({resolved / submitted:.1%})" if submitted else ""
@@ -164,7 +164,7 @@ def summary_lines(results: Results) -> list[str]:
         lines.append(f"  {'no prediction':<16} {without:>5}")
     if results.review_ids:
         lines.append(f"  review asked for: {', '.join(map(visible, results.review_ids))}")
-    return lines + [f"  note: {visible(note)}" for note in results.notes]
+    return lines
 
 
 def _short(text: str) -> str:

@@ -63,10 +63,10 @@ def kind_of(value: object) -> str:
     return next((name for kind, name in names.items() if isinstance(value, kind)), type(value).__name__)
 
 
-def near_misses(wanted: str, known: Iterable[str]) -> str:
+def near_misses(wanted: str, known: Iterable[str], *, likeness: float = 0.6) -> str:
     """Return ``did you mean …?`` with up to three known names close to the wanted one, or an empty string."""
     by_lower = {name.lower(): name for name in known}
-    close = difflib.get_close_matches(wanted.lower(), by_lower, n=3, cutoff=0.6)
+    close = difflib.get_close_matches(wanted.lower(), by_lower, n=3, cutoff=likeness)
     return f"did you mean {', '.join(by_lower[name] for name in close)}?" if close else ""
 
 
@@ -76,10 +76,11 @@ def read_bytes(path: Path, error: type[UsageError]) -> bytes:
         data = path.read_bytes()
     except FileNotFoundError:
         try:
+            # Any two names with the same suffix are a little alike, so files have to be more so.
             siblings = [entry.name for entry in path.parent.iterdir()]
         except OSError:
             siblings = []
-        raise error(f"{path}: no such file or folder", hint=near_misses(path.name, siblings)) from None
+        raise error(f"{path}: no such file or folder", hint=near_misses(path.name, siblings, likeness=0.75)) from None
     except OSError as problem:
         raise error(f"{path}: can't be read: {problem.strerror}") from problem
     if path.suffix == ".gz" or data.startswith(_GZIP_MAGIC):
