@@ -170,7 +170,13 @@ class _Result:
                 self.shown.setdefault(test_id, []).append(shown)
 
     def _id(self, printed: str) -> str:
-        """Return a printed id relative to the checkout: absolute where the test lies outside of where pytest ran."""
+        """Return a printed id relative to the checkout, without the ``()`` that pytest before 4 put for instances.
+
+        Ids are absolute where the test lies outside of where pytest was started.
+        """
+        if "::()::" in printed:
+            name, bracket, parameters = printed.partition("[")
+            printed = name.replace("::()::", "::") + bracket + parameters
         for base in self.bases:
             if printed.startswith(base):
                 return printed[len(base) :]

@@ -175,5 +175,5 @@ def progress_line(line: str) -> Shown | None:
         if found[1].startswith("SUB"):
             before = leading_id(before)
         if is_complete(before) and _TAIL.fullmatch(line, found.end()):
-            return Shown(before, found[1], line[found.end() :].strip())
+            return Shown(before, found[1], _PERCENT.sub("", line[found.end() :]).strip())
     return None
