@@ -243,6 +243,12 @@ def test_time_and_language_do_not_depend_on_the_host(run: Run, monkeypatch: pyte
     assert ran.text == "UTC UTF-8\n"
 
 
+def test_time_zone_is_utc_also_where_a_test_unsets_it(run_hidden: Run) -> None:
+    """Without TZ the C library reads /etc/localtime, which must not be the host's."""
+    ran = run_hidden("import os, time; del os.environ['TZ']; time.tzset(); print(time.strftime('%Z'), time.timezone)")
+    assert ran.text == "UTC 0\n"
+
+
 def test_command_may_set_its_own_time_zone(run: Run) -> None:
     assert run("import time; print(time.strftime('%Z'))", env={"TZ": "XYZ-3"}).text == "XYZ\n"
 

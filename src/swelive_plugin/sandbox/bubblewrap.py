@@ -52,9 +52,10 @@ SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/
 """Folders that every program needs; symbolic links among them stay links."""
 
 ETC = (
-    "alternatives", "ca-certificates", "ca-certificates.conf", "crypto-policies", "debian_version", "fonts",
-    "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime", "magic", "mime.types", "os-release", "pki/tls/certs",
-    "pki/ca-trust/extracted", "protocols", "rpc", "services", "shells", "ssl/certs", "ssl/openssl.cnf",
+    "alternatives", "bash.bashrc", "ca-certificates", "ca-certificates.conf", "crypto-policies", "debian_version",
+    "fonts", "inputrc", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "login.defs", "magic", "manpath.config",
+    "mime.types", "os-release", "pki/tls/certs", "pki/ca-trust/extracted", "profile", "protocols", "rpc", "services",
+    "shells", "ssl/certs", "ssl/openssl.cnf",
 )  # fmt: skip
 """What of ``/etc`` is the same for everybody and secret to nobody."""
 
@@ -69,7 +70,10 @@ MASKED = (
 
 PRIVATE = ("/tmp", "/var/tmp", "/run", HOME)  # noqa: S108  paths in the sandbox
 
+LINKS = {"/etc/localtime": "/usr/share/zoneinfo/Etc/UTC", "/etc/mtab": "/proc/self/mounts"}
+
 FILES = {
+    "/etc/timezone": "Etc/UTC\n",
     "/etc/passwd": f"root:x:0:0:root:/root:/bin/sh\ntester:x:{UID}:{UID}:tester:{HOME}:/bin/sh\n"
     "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
     "/etc/group": f"root:x:0:\ntester:x:{UID}:\nnogroup:x:65534:\n",
@@ -174,6 +178,8 @@ class Bubblewrap:
         args += _system(network=command.network)
         for path, text in (FILES if command.network else FILES | FILES_OFFLINE).items():
             args += ["--perms", "0644", "--file", str(_memory_file(text.encode(), stack)), path]
+        for path, target in LINKS.items():
+            args += ["--symlink", target, path]
         for path in PRIVATE:
             args += self._tmpfs(path, command.limits, mode="1777" if path.endswith("tmp") else "0755")
         for mount in sorted(command.mounts, key=lambda mount: len(Path(mount.target).parts)):
