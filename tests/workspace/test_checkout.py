@@ -58,8 +58,24 @@ def test_submodules_stay_empty_and_are_named(repository: Repository, tmp_path: P
     repository.git("update-index", "--add", "--cacheinfo", f"160000,{commit},vendor/lib")
     repository.git("commit", "--quiet", "-m", "submodule")
     head = repository.git("rev-parse", "HEAD")
-    assert export_tree(mirror_of(repository, head, tmp_path), head, tmp_path / "dest") == ("vendor/lib",)
+    assert export_tree(mirror_of(repository, head, tmp_path), head, tmp_path / "dest").submodules == ("vendor/lib",)
     assert list((tmp_path / "dest" / "vendor" / "lib").iterdir()) == []
+
+
+@pytest.mark.parametrize("with_git", [False, True])
+def test_file_that_the_mirror_lacks_is_left_out_and_named(
+    repository: Repository, tmp_path: Path, with_git: bool
+) -> None:
+    """A mirror made with a size filter has no large files, not even those of the commit itself."""
+    commit = repository.commit({"docs/large é.gif": "x" * 1000, "a.py": "1"})
+    blob = repository.git("rev-parse", "HEAD:docs/large é.gif")
+    (repository.path / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
+    dest = tmp_path / "dest"
+    exported = export_tree(mirror_of(repository, commit, tmp_path), commit, dest, with_git=with_git)
+    assert exported.missing == ("docs/large é.gif",)
+    assert (dest / "a.py").read_text() == "1"
+    if with_git:
+        assert plain_git("status", "--porcelain", cwd=dest) == ""
 
 
 class TestWithGit:

@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import shutil
 import stat
 import tempfile
+from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from swelive_plugin.errors import InfraError
-from swelive_plugin.workspace.git import run_git
+from swelive_plugin.workspace.git import failure, run_git
 
-__all__ = ["export_tree", "link_tree", "remove_tree"]
+__all__ = ["Exported", "export_tree", "link_tree", "remove_tree"]
 
 _BRANCH = "main"
 _TIMEOUT_S = 1800.0
@@ -24,26 +27,53 @@ _FICLONE = 0x40049409  # linux/fs.h: share the blocks of another file, copy on w
 _DEEP = 100
 
 
-def export_tree(mirror: Path, commit: str, dest: Path, *, with_git: bool = False) -> tuple[str, ...]:
-    """Write the files of ``commit`` into ``dest`` just as git checks them out; return the paths of its submodules.
+@dataclass(frozen=True)
+class Exported:
+    """What of a commit could not be written out: submodules, and files that the mirror itself does not have."""
+
+    submodules: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+
+
+def export_tree(mirror: Path, commit: str, dest: Path, *, with_git: bool = False) -> Exported:
+    """Write the files of ``commit`` into ``dest`` just as git checks them out; return what is not there.
 
     Attributes that change line ends count, ``export-ignore`` does not (it is for archives). Submodules stay empty
-    folders. ``with_git`` adds a ``.git`` of its own on a branch named ``main``: no object, ref, tag or reflog in it is
-    newer than the commit, there is no remote, and nothing is shared with the mirror. Raises `InfraError`.
+    folders; a mirror made with a size filter may lack large files, which are left out. ``with_git`` adds a ``.git`` of
+    its own on a branch named ``main``: no object, ref, tag or reflog in it is newer than the commit, there is no
+    remote, and nothing is shared with the mirror. Raises `InfraError`.
     """
     dest.mkdir(parents=True, exist_ok=True)
     commit = _line(run_git("rev-parse", "--verify", f"{commit}^{{commit}}", git_dir=mirror).stdout)
     if with_git:
         _own_repository(mirror, commit, dest)
-        run_git("read-tree", "--reset", "-u", "HEAD", cwd=dest, git_dir=dest / ".git", timeout_s=_TIMEOUT_S)
+        missing = _check_out(dest / ".git", commit, dest, {})
+        if missing:  # git wrote no index; without one, the rest would look new
+            run_git("read-tree", commit, cwd=dest, git_dir=dest / ".git")
+            names = os.fsencode("\0".join(missing))
+            run_git("update-index", "--skip-worktree", "-z", "--stdin", cwd=dest, git_dir=dest / ".git", input=names)
     else:
         with tempfile.TemporaryDirectory(prefix="swelive-index-") as folder:
-            run_git(
-                "-c", "core.bare=false", "--work-tree=.", "read-tree", "--reset", "-u", commit,
-                cwd=dest, git_dir=mirror.absolute(), env={"GIT_INDEX_FILE": str(Path(folder) / "index")},
-                timeout_s=_TIMEOUT_S,
-            )  # fmt: skip
-    return _submodules(mirror, commit)
+            missing = _check_out(mirror, commit, dest, {"GIT_INDEX_FILE": str(Path(folder) / "index")})
+    return Exported(_submodules(mirror, commit), missing)
+
+
+_UNREADABLE = re.compile(rb"error: unable to read sha1 file of (.+) \([0-9a-f]{40,64}\)")
+
+
+def _check_out(git_dir: Path, commit: str, dest: Path, env: Mapping[str, str]) -> tuple[str, ...]:
+    """Write the commit's files and return those that the repository has no content for."""
+    done = run_git(
+        "-c", "core.bare=false", "--work-tree=.", "read-tree", "--reset", "-u", commit,
+        cwd=dest, git_dir=git_dir.absolute(), env=env, timeout_s=_TIMEOUT_S, check=False,
+    )  # fmt: skip
+    if done.returncode == 0:
+        return ()
+    lines = done.stderr.splitlines()
+    missing = [found for line in lines if (found := _UNREADABLE.fullmatch(line))]
+    if not missing or len(missing) != sum(line.startswith(b"error:") for line in lines):
+        raise failure(f"can't check out {commit}", done)
+    return tuple(os.fsdecode(found[1]) for found in missing)
 
 
 def _submodules(mirror: Path, commit: str) -> tuple[str, ...]:

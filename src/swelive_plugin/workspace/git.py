@@ -10,7 +10,7 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -78,14 +78,20 @@ def run_git(
             stdout, stderr = process.communicate(input, timeout=timeout_s)
         except subprocess.TimeoutExpired:
             _end(process)
-            raise InfraError(f"git {args[0]} did not end within {timeout_s:g} s", hint="try again") from None
+            raise InfraError(f"git {_command(args)} did not end within {timeout_s:g} s", hint="try again") from None
         except BaseException:
             _end(process)
             raise
     done = subprocess.CompletedProcess(argv, process.returncode, stdout, stderr)
     if check and done.returncode:
-        raise failure(f"git {args[0]} failed", done)
+        raise failure(f"git {_command(args)} failed", done)
     return done
+
+
+def _command(args: Sequence[str]) -> str:
+    """Return the subcommand's name, which may come after options of git itself."""
+    after_setting = {index + 1 for index, word in enumerate(args) if word in ("-c", "-C")}
+    return next((w for index, w in enumerate(args) if not w.startswith("-") and index not in after_setting), args[0])
 
 
 def failure(what: str, done: subprocess.CompletedProcess[bytes]) -> InfraError:
