@@ -1,0 +1,187 @@
+"""Comparing verdict sets: ours, SWE-bench's and SWE-bench-Live's, in each form that they are kept in."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from swelive_plugin.compare import Side, compare, comparison_lines, read_side, rescored, side_of
+from swelive_plugin.core.policies import SWEBENCH
+from swelive_plugin.core.scoring import score
+from swelive_plugin.core.verdict import Reason, Status, Verdict
+from swelive_plugin.errors import UsageError
+from swelive_plugin.reports.json_report import results_of, write_results, write_verdict
+
+from .core.build import instance, session
+
+ID = "o__n-1"
+F, P = "t.py::f", "t.py::p"
+
+
+def ours(f: str = "passed", p: str = "passed", **more: str) -> Verdict:
+    return score(instance([F], [P]), session({F: f, P: p, **more}))
+
+
+def run_folder(path: Path, *verdicts: Verdict) -> Path:
+    for verdict in verdicts:
+        write_verdict(path / verdict.instance_id / "verdict.json", verdict)
+    write_results(path / "results.json", results_of(verdicts))
+    return path
+
+
+def put(path: Path, content: Any) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content if isinstance(content, str) else json.dumps(content))
+    return path
+
+
+def swebench_report(f2p: dict[str, list[str]], p2p: dict[str, list[str]], *, resolved: bool) -> dict[str, Any]:
+    lists = {"FAIL_TO_PASS": f2p, "PASS_TO_PASS": p2p}
+    told = {"patch_exists": True, "patch_successfully_applied": True, "resolved": resolved, "tests_status": lists}
+    return {ID: told}
+
+
+def split(success: list[str], failure: list[str]) -> dict[str, list[str]]:
+    return {"success": success, "failure": failure}
+
+
+def test_two_runs_of_our_own_that_agree(tmp_path: Path) -> None:
+    a, b = run_folder(tmp_path / "a", ours()), run_folder(tmp_path / "b", ours())
+    found = compare(a, b)
+    assert found.table == {("resolved", "resolved"): 1}
+    assert (found.compared, found.agreed) == (1, 1)
+    assert found.disagreements == found.quiet == ()
+    assert found.a.harness == "swelive"
+
+
+def test_a_disagreement_names_test_outcomes_and_rule(tmp_path: Path) -> None:
+    a = run_folder(tmp_path / "a", ours(p="xpassed"))
+    log = "=== short test summary info ===\nPASSED t.py::f\nXPASS t.py::p\n=== 1 passed, 1 xpassed in 0.1s ===\n"
+    folder = tmp_path / "logs" / "run" / "model" / ID
+    put(folder / "report.json", swebench_report(split([F], []), split([], [P]), resolved=False))
+    put(folder / "test_output.txt", log)
+    found = compare(a, tmp_path / "logs")
+    assert found.table == {("resolved", "unresolved"): 1}
+    (only,) = found.disagreements
+    assert (only.instance_id, only.listed_in, only.test) == (ID, "PASS_TO_PASS", P)
+    assert (only.a, only.b) == ("pass (xpassed; p2p-xpassed)", "fail (missing; missing)")
+    assert only.rule == "p2p-xpassed | missing"
+    assert found.b.harness == "swebench"
+
+
+def test_without_its_log_a_report_tells_the_judgement_alone(tmp_path: Path) -> None:
+    report = put(tmp_path / "report.json", swebench_report(split([F], []), split([], [P]), resolved=False))
+    found = compare(side_of([ours(p="skipped")], "ours"), report)
+    (only,) = found.disagreements
+    assert (only.a, only.b, only.rule) == ("pass (skipped; p2p-skipped)", "fail", "p2p-skipped")
+
+
+def test_tests_that_part_without_parting_the_answer_are_quiet(tmp_path: Path) -> None:
+    report = put(tmp_path / "report.json", swebench_report(split([], [F]), split([P], []), resolved=False))
+    found = compare(side_of([ours(f="failed", p="failed")], "ours"), report)
+    assert found.agreed == 1
+    assert [one.test for one in found.quiet] == [P]
+    assert found.disagreements == ()
+
+
+def test_a_status_that_no_test_explains_is_told_with_its_reason(tmp_path: Path) -> None:
+    tampered = Verdict(ID, Status.TAMPERED, reasons=(Reason("forged_report", "lies"),))
+    report = put(tmp_path / "report.json", swebench_report(split([F], []), split([P], []), resolved=True))
+    (only,) = compare(side_of([tampered], "ours"), report).disagreements
+    assert (only.test, only.a, only.b, only.rule) == ("", "tampered", "resolved", "forged_report")
+
+
+def test_live_reports_keep_neither_skipped_nor_missing_tests(tmp_path: Path) -> None:
+    live = {"instance_id": ID, "resolved": True, "FAIL_TO_PASS": split([F], []), "PASS_TO_PASS": split([], [])}
+    put(tmp_path / "live" / ID / "report.json", live)
+    put(tmp_path / "live" / "results.json", {"success_ids": [ID], "failure_ids": [], "error_ids": []})
+    found = compare(side_of([ours(p="failed")], "ours"), tmp_path / "live")
+    assert found.b.harness == "swebench-live"
+    (only,) = found.disagreements
+    assert (only.test, only.a, only.b) == (P, "fail (failed; p2p-failed)", "in neither list")
+
+
+@pytest.mark.parametrize(
+    ("document", "harness"),
+    [
+        ({"resolved_ids": ["a"], "unresolved_ids": ["b"], "error_ids": ["c"], "empty_patch_ids": ["d"]}, "swebench"),
+        ({"success_ids": ["a"], "failure_ids": ["b"], "error_ids": ["c"], "empty_patch_ids": ["d"]}, "swebench-live"),
+    ],
+)
+def test_run_reports_hold_answers_alone(tmp_path: Path, document: dict[str, Any], harness: str) -> None:
+    side = read_side(put(tmp_path / "model.run.json", document))
+    assert side.harness == harness
+    answers = {instance_id: judged.answer for instance_id, judged in side.judged.items()}
+    assert answers == {"a": "resolved", "b": "unresolved", "c": "no verdict", "d": "unresolved"}
+    assert read_side(tmp_path).judged == side.judged  # found in its folder too
+
+
+def test_our_results_file_alone(tmp_path: Path) -> None:
+    run_folder(tmp_path, ours(), Verdict("o__n-2", Status.ENV_ERROR))
+    side = read_side(tmp_path / "results.json")
+    assert {key: judged.answer for key, judged in side.judged.items()} == {ID: "resolved", "o__n-2": "no verdict"}
+    assert read_side(tmp_path / ID / "verdict.json").judged[ID].answer == "resolved"
+
+
+def test_of_several_attempts_the_first_counts() -> None:
+    second = Verdict(ID, Status.UNRESOLVED, attempt=2)
+    assert side_of([second, ours()], "x").judged[ID].answer == "resolved"
+
+
+def test_instances_of_one_side_alone_are_named() -> None:
+    a, b = side_of([Verdict("o__n-2", Status.RESOLVED)], "a"), side_of([ours()], "b")
+    found = compare(a, b)
+    assert (found.compared, found.only_a, found.only_b) == (0, ("o__n-2",), (ID,))
+    assert "agreed on 0 of 0" in comparison_lines(found)
+
+
+def test_lines_show_the_table_and_the_rule() -> None:
+    found = compare(side_of([ours()], "a"), side_of([ours(f="failed")], "b"))
+    lines = comparison_lines(found)
+    assert "agreed on 0 of 1 (0.0%)" in lines
+    assert ["resolved", "0", "1", "0"] in [line.split() for line in lines]
+    assert "      rule: f2p-passed | f2p-failed" in lines
+    assert len(comparison_lines(compare(found.a, found.b), limit=0)) < len(lines)
+
+
+def test_our_evidence_under_another_graders_policy(tmp_path: Path) -> None:
+    events = [
+        {"e": "session", "v": 1, "pytest": "9", "rootdir": "/testbed"},
+        *({"e": "phase", "id": F, "when": when, "outcome": "passed"} for when in ("setup", "call", "teardown")),
+        {"e": "phase", "id": P, "when": "setup", "outcome": "passed"},
+        {"e": "phase", "id": P, "when": "call", "outcome": "passed", "wasxfail": ""},
+        {"e": "phase", "id": P, "when": "teardown", "outcome": "passed"},
+        {"e": "end", "exitstatus": 0},
+    ]
+    put(tmp_path / ID / "events.jsonl", "".join(json.dumps(event) + "\n" for event in events))
+    write_verdict(tmp_path / ID / "verdict.json", ours(p="xpassed"))
+    row = instance([F], [P])
+    found = compare(tmp_path, rescored(tmp_path, [row], SWEBENCH))
+    assert found.table == {("resolved", "unresolved"): 1}
+    assert found.b.harness == "policy swebench"
+    assert found.disagreements[0].test == P
+    with pytest.raises(UsageError, match="no session of these instances"):
+        rescored(tmp_path, [], SWEBENCH)
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"a": 1}', '"x"', "[" * 100_000])
+def test_a_file_without_verdicts_is_refused(tmp_path: Path, content: str) -> None:
+    with pytest.raises(UsageError, match=r"x\.json"):
+        read_side(put(tmp_path / "x.json", content))
+
+
+def test_a_folder_without_verdicts_is_refused(tmp_path: Path) -> None:
+    put(tmp_path / "x" / "report.json", {"coverage": 1})
+    put(tmp_path / "y.json", [1])
+    with pytest.raises(UsageError, match="holds no verdicts"):
+        read_side(tmp_path)
+    with pytest.raises(UsageError, match="is not there"):
+        read_side(tmp_path / "nowhere")
+
+
+def test_a_side_can_be_made_by_hand() -> None:
+    side = Side("mine", "by hand", {})
+    assert compare(side, side).compared == 0
