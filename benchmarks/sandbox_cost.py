@@ -33,7 +33,7 @@ def timed(action: Callable[[], object]) -> float:
 
 def runner(sandbox: Sandbox, program: tuple[str, ...], folder: Path, tree: Path) -> Callable[[], object]:
     """Return a call that runs ``program`` of the interpreter in ``sandbox``, the tree on a throw-away layer."""
-    python = Mount(Path(sys.base_prefix), "/opt/python")
+    python = Mount(Path(sys.base_prefix), sys.base_prefix)
     testbed = Mount(tree, "/testbed", "overlay" if sandbox.overlays else "rw")
     command = Command(
         (f"{sandbox.inside(python)}/bin/python3", *program),

@@ -14,7 +14,7 @@ from swelive_plugin.sandbox import Command, Completed, Limits, Mount, Sandbox
 from swelive_plugin.sandbox.find import find_sandbox
 
 PYTHON = Path(sys.base_prefix)
-"""The interpreter under the tests' own venv: its folder is mounted, wherever it lies."""
+"""The interpreter under the tests' own venv: mounted where it lies, for it may name its shared library by full path."""
 
 
 @dataclass
@@ -56,7 +56,7 @@ def runner(sandbox: Sandbox, folder: Path) -> Run:
         pass_fds: tuple[int, ...] = (),
         started: Callable[[int], None] | None = None,
     ) -> Ran:
-        python = Mount(PYTHON, "/opt/python")
+        python = Mount(PYTHON, str(PYTHON))
         command = Command(
             (f"{sandbox.inside(python)}/bin/python3", "-I", "-c", source, *args),
             "/tmp",

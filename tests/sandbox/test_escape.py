@@ -12,7 +12,7 @@ import pytest
 
 from swelive_plugin.errors import SandboxError
 from swelive_plugin.sandbox import Command, Limits, Mount, Sandbox
-from tests.sandbox.conftest import Run
+from tests.sandbox.conftest import PYTHON, Run
 
 REACH = """
 import socket, sys
@@ -66,21 +66,14 @@ def test_answer_key_beside_a_mounted_tree_is_not_there(run_hidden: Run, tmp_path
 
 
 def test_home_and_secrets_of_the_host_are_not_there(run_hidden: Run) -> None:
-    home = os.path.expanduser("~")  # noqa: PTH111  a string is handed over
+    """Of the home, only the way to a mounted interpreter that lies below it."""
+    home = Path.home()
+    secrets = [path for path in (*home.glob("*"), *home.glob(".*")) if path not in (PYTHON, *PYTHON.parents)]
     ran = run_hidden(
-        "import os, sys\nprint([p for p in sys.argv[1:] if os.path.exists(p)], sorted(os.listdir(os.environ['HOME'])))",
-        *(
-            home,
-            "/root",
-            "/etc/shadow",
-            "/etc/gshadow",
-            "/etc/sudoers",
-            "/etc/ssh",
-            "/etc/ssl/private",
-            "/sys",
-            "/boot",
-        ),
-        *("/mnt", "/srv", "/media", "/run/docker.sock", "/var/run/docker.sock", "/var/lib", "/dev/kmsg", "/dev/mem"),
+        "import os, sys\nprint([p for p in sys.argv[1:] if os.path.exists(p)], os.listdir(os.environ['HOME']))",
+        *(str(path) for path in secrets),
+        *("/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/etc/ssh", "/etc/ssl/private", "/etc/machine-id", "/sys"),
+        *("/boot", "/mnt", "/srv", "/media", "/run/docker.sock", "/var/run", "/var/lib", "/dev/kmsg", "/dev/mem"),
     )
     assert ran.text == "[] []\n"
 

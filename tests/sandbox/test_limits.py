@@ -188,12 +188,13 @@ def test_daemon_that_holds_the_output_neither_blocks_nor_survives(run: Run) -> N
 
 
 def test_keyboard_interrupt_kills_the_tree_and_goes_on(run: Run) -> None:
-    def interrupt(pid: int) -> None:
-        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
-
+    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
     began = time.monotonic()
-    with pytest.raises(KeyboardInterrupt):
-        run("import time; time.sleep(60)", "mark-of-the-interrupted", started=interrupt)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run("import time; time.sleep(60)", "mark-of-the-interrupted", started=lambda pid: timer.start())
+    finally:
+        timer.cancel()
     assert time.monotonic() - began < 10
     assert carriers_of("mark-of-the-interrupted") == []
 
@@ -264,7 +265,7 @@ def test_killing_the_started_pid_ends_all(run_hidden: Run) -> None:
 
 def test_many_threads_run_at_once(sandbox: Sandbox, tmp_path: Path) -> None:
     """Descriptors of one grade must not reach the commands of the others, nor outputs be mixed."""
-    python = Mount(PYTHON, "/opt/python")
+    python = Mount(PYTHON, str(PYTHON))
     results: dict[int, str] = {}
 
     def grade(number: int) -> None:

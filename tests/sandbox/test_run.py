@@ -78,6 +78,11 @@ def test_nul_in_a_variable_does_not_become_an_option(bubblewrap: Sandbox, tmp_pa
         bubblewrap.run(command, output=tmp_path / "output")
 
 
+def test_variables_that_look_like_options_are_variables(run: Run) -> None:
+    ran = run("import os; print(os.environ['--file'], os.environ['A'])", env={"--file": "--bind", "A": "--file"})
+    assert ran.text == "--bind --file\n"
+
+
 def test_loopback_of_its_own_works(run_hidden: Run) -> None:
     """Many projects' tests start a server and talk to it, by address and by both names of the machine."""
     ran = run_hidden(

@@ -8,7 +8,6 @@ what the host reaches, the servers on the host's own loopback address among them
 from __future__ import annotations
 
 import contextlib
-import itertools
 import json
 import os
 import platform
@@ -39,6 +38,7 @@ from swelive_plugin.sandbox._supervise import (
 
 __all__ = ["HOME", "Bubblewrap"]
 
+HINT = "run `swelive doctor`"
 HOME = "/home/tester"
 UID = 1000
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -148,12 +148,14 @@ class Bubblewrap:
 
     def _start(self, command: Command, pipe: int, status: int, block: int) -> subprocess.Popen[bytes]:
         with contextlib.ExitStack() as theirs:
-            options = self._options_of(command, theirs)
+            files = {
+                path: _memory_file(text.encode(), theirs) for path, text in _files(network=command.network).items()
+            }
+            options = self._options_of(command, files)
             if any("\0" in option for option in options):  # it would end the option and begin one of its own
                 raise SandboxError("A path or variable of the command holds a NUL character")
             data = _memory_file(b"".join(os.fsencode(option) + b"\0" for option in options), theirs)
             own = ["--args", str(data), "--json-status-fd", str(status), "--block-fd", str(block)]
-            files = [int(value) for option, value in itertools.pairwise(options) if option == "--file"]
             try:
                 return subprocess.Popen(
                     [str(self.program), *own, "--", *command.argv],
@@ -161,14 +163,14 @@ class Bubblewrap:
                     stdout=pipe,
                     stderr=subprocess.STDOUT,
                     env={},
-                    pass_fds=[data, status, block, *files, *set(command.pass_fds)],
+                    pass_fds=[data, status, block, *files.values(), *set(command.pass_fds)],
                     start_new_session=True,
                     umask=0o022,
                 )
             except OSError as error:
                 raise SandboxError(f"{self.program} can't be started: {error.strerror}") from error
 
-    def _options_of(self, command: Command, stack: contextlib.ExitStack) -> list[str]:
+    def _options_of(self, command: Command, files: dict[str, int]) -> list[str]:
         args = ["--unshare-all", "--unshare-user", "--uid", str(UID), "--gid", str(UID), "--cap-drop", "ALL"]
         if "--disable-userns" in self._options:
             args.append("--disable-userns")
@@ -176,8 +178,8 @@ class Bubblewrap:
         if command.network:
             args.append("--share-net")
         args += _system(network=command.network)
-        for path, text in (FILES if command.network else FILES | FILES_OFFLINE).items():
-            args += ["--perms", "0644", "--file", str(_memory_file(text.encode(), stack)), path]
+        for path, descriptor in files.items():
+            args += ["--perms", "0644", "--file", str(descriptor), path]
         for path, target in LINKS.items():
             args += ["--symlink", target, path]
         for path in PRIVATE:
@@ -239,9 +241,12 @@ class _Namespace:
         """Limit pid 1 of the namespace, which waits for our byte, and so all that it starts."""
         self._init = init
         self._init_pidfd = open_pidfd(init)
-        with contextlib.suppress(OSError):  # it has failed and gone already: its exit says so
+        try:
             set_limits(init, self._limits, own_users=KERNEL >= (5, 14))
-            # when the machine runs out of memory the kernel is to choose the graded code, not the driver
+        except PermissionError as error:
+            raise SandboxError(f"The kernel lets nobody limit bubblewrap's child: {error}", hint=HINT) from error
+        # when the machine runs out of memory the kernel is to choose the graded code, not the driver
+        with contextlib.suppress(OSError):
             Path(f"/proc/{init}/oom_score_adj").write_text("800")
         with contextlib.suppress(BrokenPipeError):
             os.write(self._block, b"x")
@@ -369,6 +374,10 @@ def _system(*, network: bool) -> Iterator[str]:
             yield from ("--ro-bind", "/dev/null", str(masked))
 
 
+def _files(*, network: bool) -> dict[str, str]:
+    return FILES if network else FILES | FILES_OFFLINE
+
+
 def _memory_file(data: bytes, stack: contextlib.ExitStack) -> int:
     fd = os.memfd_create("swelive")
     stack.callback(os.close, fd)
@@ -385,6 +394,6 @@ def _start_failed(command: Command, output: Path) -> SandboxError:
     said = end_of_output(output)
     return SandboxError(
         f"bubblewrap did not start {command.argv[0]}: {said.splitlines()[-1] if said else 'it said nothing'}",
-        hint="run `swelive doctor`",
+        hint=HINT,
         evidence=said,
     )
