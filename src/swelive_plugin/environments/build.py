@@ -1,0 +1,349 @@
+"""Building one recipe with uv, inside the sandbox, from trusted code only: the base commit.
+
+Two steps. *Lock*: what the recipe asks for, resolved as of the cut-off, with hashes; the same lock brings the same
+bytes
+next year. *Build*: a venv from that lock, then the project itself without dependencies.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import re
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from packaging.utils import canonicalize_name
+
+from swelive_plugin.environments import TESTBED, VENV
+from swelive_plugin.environments.interpreters import Interpreter
+from swelive_plugin.environments.recipe import Recipe
+from swelive_plugin.environments.uv import Uv, mounts_and_variables
+from swelive_plugin.errors import EnvironmentBuildError
+from swelive_plugin.sandbox import Command, Completed, Limits, Mount, Sandbox
+
+__all__ = ["BuildRoom", "build_venv", "environment_key", "layout_of", "resolve_lock"]
+
+_WORK = "/opt/swelive/build"
+_BUILD_MARK = "# --- build requirements ---"
+_LIMITS = Limits(wall_clock_s=1800.0, output_mib=256)
+_NO_EDITABLE = re.compile(
+    r"build_editable|editable (?:mode|installs?)[^\n]*not supported|does not support editable", re.IGNORECASE
+)
+
+
+@dataclass
+class BuildRoom:
+    """Where one build happens: the tree, the venv and a work folder on the host, and how the sandbox sees them."""
+
+    sandbox: Sandbox
+    interpreter: Interpreter
+    uv: Uv
+    tree: Path
+    venv: Path
+    work: Path
+    log: Path
+    offline: bool = False
+    progress: Callable[[str], None] = field(default=lambda _: None)
+
+    def __post_init__(self) -> None:
+        """Make the folders and learn how a command sees them."""
+        for folder in (self.tree, self.venv, self.work, self.work / "tmp"):
+            folder.mkdir(parents=True, exist_ok=True)
+        self._mounts = [Mount(self.tree, TESTBED, "rw"), Mount(self.venv, VENV, "rw"), Mount(self.work, _WORK, "rw")]
+        self.testbed, self.prefix, self.workdir = (self.sandbox.inside(mount) for mount in self._mounts)
+        self._mounts += interpreter_mounts(self.interpreter)
+        uv_mounts, self._env = mounts_and_variables(self.uv, self.sandbox, offline=self.offline)
+        self._mounts += uv_mounts
+        self.uv_program = self._env.pop("SWELIVE_UV")
+        self._env["TMPDIR"] = f"{self.workdir}/tmp"  # noqa: S108  below our own folder
+
+    @property
+    def python(self) -> str:
+        """The venv's interpreter as a command sees it."""
+        return f"{self.prefix}/bin/python"
+
+    def run(
+        self, argv: Sequence[str], *, cwd: str = "", env: dict[str, str] | None = None, what: str = ""
+    ) -> tuple[Completed, str]:
+        """Run one command of the build; return how it ended and what it printed, which also goes into the log."""
+        if what:
+            self.progress(what)
+        output = self.work / "output.txt"
+        command = Command(
+            argv=tuple(argv), cwd=cwd or self.workdir, env={**self._env, **(env or {})}, mounts=tuple(self._mounts),
+            network=not self.offline, limits=_LIMITS,
+        )  # fmt: skip
+        began = time.monotonic()
+        done = self.sandbox.run(command, output=output)
+        text = output.read_text(encoding="utf-8", errors="replace")
+        with self.log.open("a", encoding="utf-8") as log:
+            took = f"{time.monotonic() - began:.1f} s"
+            log.write(f"$ {' '.join(argv)}\n{text}\n[exit {done.exit_status}, {done.ended_by}, {took}]\n")
+        return done, text
+
+    def must(self, argv: Sequence[str], what: str, *, cwd: str = "", env: dict[str, str] | None = None) -> str:
+        """Run one command that has to succeed. Raises `EnvironmentBuildError` with the end of what it printed."""
+        done, text = self.run(argv, cwd=cwd, env=env, what=what)
+        if done.exit_status != 0 or done.ended_by != "exit":
+            raise build_error(what, done, text)
+        return text
+
+    def write(self, name: str, text: str) -> str:
+        """Put a file into the work folder; return its path as a command sees it."""
+        (self.work / name).write_text(text, encoding="utf-8")
+        return f"{self.workdir}/{name}"
+
+
+def layout_of(sandbox: Sandbox) -> str:
+    """Return ``fixed`` where the sandbox mounts things at one place, ``host`` where a command sees the host's paths."""
+    return "fixed" if sandbox.inside(Mount(Path("/nonexistent"), TESTBED)) == TESTBED else "host"
+
+
+def interpreter_mounts(interpreter: Interpreter) -> list[Mount]:
+    """Return the mounts that an interpreter outside the system's folders needs: its prefix, at its own path."""
+    prefix = interpreter.prefix
+    if prefix.is_relative_to("/usr"):
+        return []
+    real = prefix.resolve()
+    return [Mount(real, str(path), "ro") for path in dict.fromkeys((prefix, real))]
+
+
+def environment_key(
+    recipe: Recipe, lock_text: str, interpreter: Interpreter, tree_hash: str, layout: str, root: Path
+) -> str:
+    """Return the content hash of all that a built environment depends on."""
+    parts = {
+        "format": 1,
+        "interpreter": [interpreter.text, str(interpreter.prefix)],
+        "platform": [sys.platform, platform.machine(), platform.libc_ver()[0]],
+        "lock": lock_text,
+        "tree": tree_hash,
+        "project": [recipe.project, recipe.install, recipe.subdir, list(recipe.build_requires), recipe.build_backend],
+        "env": dict(recipe.env),
+        "needs_git": recipe.needs_git,
+        "layout": layout if layout == "fixed" else f"{layout}:{root}",
+    }
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:40]
+
+
+def build_error(what: str, done: Completed, text: str) -> EnvironmentBuildError:
+    """Return the error that says which step failed, how, and what it printed last."""
+    tail = "\n".join(text.rstrip().splitlines()[-40:])
+    how = {
+        "exit": f"exit status {done.exit_status}",
+        "wall_clock": f"stopped after {done.duration_s:.0f} s: it hangs, or waits for input that never comes",
+        "output": "stopped: it printed too much",
+    }.get(done.ended_by, f"ended by {done.ended_by}")
+    return EnvironmentBuildError(f"{what} failed ({how}): {first_cause(text)}", hint=build_hint(text), evidence=tail)
+
+
+def first_cause(text: str) -> str:
+    """Return the line of a log that tells most."""
+    patterns = (
+        r"^.*No solution found[^\n]*\n(?:[^\n]*╰─▶|\s*cause:)?\s*([^\n]+)",
+        r"fatal error: ([^\n]+: No such file or directory)",
+        r"^\s*((?:\w+Error|error): [^\n]+)",
+        r"No space left on device",
+    )
+    for pattern in patterns:
+        found = re.search(pattern, text, re.MULTILINE)
+        if found:
+            return (found.group(1) if found.groups() else found.group(0)).strip()[:300]
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1][:300] if lines else "it printed nothing"
+
+
+def build_hint(text: str) -> str:
+    """Return what a person can do about a failed build, where the log tells."""
+    header = re.search(r"fatal error: (\S+): No such file or directory", text)
+    if header:
+        return f"a header is missing: apt-file search {header.group(1)}"
+    missing = re.search(
+        r"(?:command not found|not found on PATH|Could not find|unable to find)[: ]+['\"]?([\w.+-]+)", text
+    )
+    if re.search(r"No space left on device", text):
+        return "the disk is full: `swelive env gc --max-size 10G` makes room"
+    if re.search(r"(?:hash mismatch|Hash mismatch|no versions? of \S+|was yanked|there is no version of)", text):
+        return "a package of the lock can't be had any more: remove environment.lock to resolve again"
+    if re.search(r"offline|network (?:was )?disabled", text, re.IGNORECASE) and re.search(r"cache", text):
+        return "not in uv's cache: run once without --offline"
+    return f"{missing.group(1)} may be missing on this machine" if missing else ""
+
+
+def resolve_lock(room: BuildRoom, recipe: Recipe) -> str:
+    """Return the lock: third parties and build requirements, each with version and hashes, as of the cut-off.
+
+    Raises `EnvironmentBuildError` if they can't be had together.
+    """
+    project = f"{room.testbed}/{recipe.subdir}".rstrip("/")
+    lines = list(recipe.requirements)
+    if recipe.install != "path":
+        extras = f"[{','.join(recipe.extras)}]" if recipe.extras else ""
+        name = f"{recipe.project}{extras} @ file://{project}" if recipe.project else f"{project}{extras}"
+        lines.append(name)
+    source = room.write("requirements.in", "\n".join(lines) + "\n")
+    options = ["--generate-hashes", "--no-header", "--no-annotate", "--quiet", *era_options(recipe)]
+    if recipe.constraints:
+        options += ["-c", room.write("constraints.txt", "\n".join(recipe.constraints) + "\n")]
+    if recipe.project:
+        options += ["--no-emit-package", canonicalize_name(recipe.project)]
+    target = f"{room.workdir}/resolved.txt"
+    (room.work / "resolved.txt").unlink(missing_ok=True)
+    compile_ = [room.uv_program, "pip", "compile", "--no-sources", "--python", str(room.interpreter.path)]
+    room.must([*compile_, source, "-o", target, *options], "resolving the packages of the day")
+    packages = (room.work / "resolved.txt").read_text(encoding="utf-8")
+    return lock_text(recipe, packages, _resolve_build(room, recipe, compile_) if recipe.install != "path" else "")
+
+
+def _resolve_build(room: BuildRoom, recipe: Recipe, compile_: list[str]) -> str:
+    """Return the locked build requirements; what a build back end asks for on top keeps to the cut-off alone."""
+    requires = list(recipe.build_requires) or ["setuptools", "wheel"]
+    if recipe.build_backend.startswith(("hatchling", "poetry", "setuptools.build_meta:__legacy__")):
+        requires += ["editables"] if not recipe.build_backend.startswith("setuptools") else ["setuptools", "wheel"]
+    source = room.write("build.in", "\n".join(requires) + "\n")
+    (room.work / "build.txt").unlink(missing_ok=True)
+    done, _ = room.run(
+        [
+            *compile_,
+            source,
+            "-o",
+            f"{room.workdir}/build.txt",
+            "--generate-hashes",
+            "--no-header",
+            "--no-annotate",
+            "--quiet",
+            *era_options(recipe),
+        ],
+        what="resolving the build requirements of the day",
+    )
+    return (room.work / "build.txt").read_text(encoding="utf-8") if done.exit_status == 0 else ""
+
+
+def lock_text(recipe: Recipe, packages: str, build: str) -> str:
+    """Return the text of ``environment.lock``: two requirement files with hashes in one."""
+    head = (
+        f"# environment.lock 1: Python {recipe.python}, packages as of {recipe.cutoff}\n"
+        f"# The project itself is installed from its commit, without dependencies.\n"
+    )
+    return f"{head}{packages.rstrip()}\n{_BUILD_MARK}\n{build.rstrip()}\n"
+
+
+def split_lock(text: str) -> tuple[str, str]:
+    """Return the two requirement files that a lock holds: packages, build requirements."""
+    packages, _, build = text.partition(_BUILD_MARK)
+    return packages, build
+
+
+def locked_names(text: str) -> set[str]:
+    """Return the canonical names of the packages in a lock."""
+    return {
+        canonicalize_name(name)
+        for name in re.findall(r"^([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^\]]*\])?==", split_lock(text)[0], re.MULTILINE)
+    }
+
+
+def era_options(recipe: Recipe) -> list[str]:
+    """Return uv's options that make every package, build isolation included, that day's."""
+    options = ["--exclude-newer", recipe.cutoff] if recipe.cutoff else []
+    for name, date in sorted(recipe.exceptions.items()):
+        options += ["--exclude-newer-package", f"{name}={date}"]
+    return options
+
+
+def build_venv(room: BuildRoom, recipe: Recipe, lock: str) -> None:
+    """Fill the room's venv from ``lock`` and install the project into it. Raises `EnvironmentBuildError`."""
+    packages, build = split_lock(lock)
+    room.must(
+        [room.uv_program, "venv", room.prefix, "--python", str(room.interpreter.path), "--allow-existing", "--quiet"],
+        "making the virtual environment",
+    )
+    install = [
+        room.uv_program,
+        "pip",
+        "install",
+        "--python",
+        room.python,
+        "--no-deps",
+        "--no-sources",
+        *era_options(recipe),
+    ]
+    room.must(
+        [*install, "--require-hashes", "-r", room.write("environment.txt", packages)], "installing the locked packages"
+    )
+    if recipe.install == "path":
+        _put_on_path(room, recipe)
+        return
+    constraints = ["--build-constraints", room.write("build-constraints.txt", build)] if build.strip() else []
+    project = f"{room.testbed}/{recipe.subdir}".rstrip("/")
+    done, text = room.run([*install, *constraints, "-e", project], what="installing the project")
+    if done.exit_status == 0:
+        return
+    has_setup = (room.tree / recipe.subdir / "setup.py").exists()
+    if has_setup and (_NO_EDITABLE.search(text) or "setuptools" in recipe.build_backend):
+        _develop(room, recipe, build, project, first=build_error("installing the project", done, text))
+    else:
+        raise build_error("installing the project", done, text)
+
+
+def _develop(room: BuildRoom, recipe: Recipe, build: str, project: str, *, first: EnvironmentBuildError) -> None:
+    """Install as pip did before setuptools 64: ``setup.py develop``, with that day's build requirements beside it."""
+    target = f"{room.workdir}/build-env"
+    wanted = room.write("build-env.txt", build if build.strip() else "\n".join(recipe.build_requires) + "\n")
+    room.must(
+        [
+            room.uv_program,
+            "pip",
+            "install",
+            "--python",
+            room.python,
+            "--target",
+            target,
+            *era_options(recipe),
+            "-r",
+            wanted,
+        ],
+        "installing the build requirements",
+    )
+    done, text = room.run(
+        [room.python, "setup.py", "develop", "--no-deps"],
+        cwd=project,
+        env={"PYTHONPATH": target},
+        what="installing the project (setup.py develop)",
+    )
+    if done.exit_status != 0:
+        raise build_error("installing the project (setup.py develop)", done, text) from first
+
+
+def _put_on_path(room: BuildRoom, recipe: Recipe) -> None:
+    """Make the tree importable where there is nothing to install: as if one worked in its root, and in ``src``."""
+    root = room.tree / recipe.subdir
+    folders = [f"{room.testbed}/{recipe.subdir}".rstrip("/")]
+    if (root / "src").is_dir() and not (root / "src" / "__init__.py").exists():
+        folders.append(f"{folders[0]}/src")
+    for site in site_folders(room.venv):
+        (site / "swelive_testbed.pth").write_text("\n".join(folders) + "\n", encoding="utf-8")
+
+
+def site_folders(venv: Path) -> list[Path]:
+    """Return a venv's package folders on the host."""
+    return sorted(path for path in venv.glob("lib/python3*/site-packages") if path.is_dir())
+
+
+def compile_bytecode(room: BuildRoom) -> None:
+    """Compile what was installed, once: a read-only venv can't keep what a session compiles."""
+    folders = [f"{room.prefix}/{path.relative_to(room.venv)}" for path in site_folders(room.venv)]
+    room.run(
+        [room.python, "-I", "-S", "-m", "compileall", "-q", "-j", str(min(4, os.cpu_count() or 1)), *folders],
+        what="compiling bytecode",
+    )
+
+
+def with_exception(recipe: Recipe, package: str, date: str) -> Recipe:
+    """Return the recipe with one more package that has a cut-off of its own."""
+    return replace(recipe, exceptions={**recipe.exceptions, package: date})

@@ -1,0 +1,81 @@
+"""What a failed build's log teaches: the next recipe to try, without any guess that the log does not name."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from packaging.utils import canonicalize_name
+
+from swelive_plugin.environments.pytest_needs import distribution_of
+from swelive_plugin.environments.recipe import Recipe
+from swelive_plugin.environments.requirements import loosened, merged, name_of
+
+__all__ = ["repaired"]
+
+
+def repaired(recipe: Recipe, log: str) -> Recipe | None:
+    """Return the recipe changed by what ``log`` says went wrong, or ``None`` where it does not tell. The last reason
+    says what."""
+    for attempt in (_missing_at_build, _hidden_by_date, _conflict):
+        better = attempt(recipe, log)
+        if better is not None and better != recipe:
+            return better
+    return None
+
+
+def _missing_at_build(recipe: Recipe, log: str) -> Recipe | None:
+    found = re.search(r"(?:ModuleNotFoundError|ImportError): No module named '?([\w.]+)'?", log)
+    if not found or recipe.install == "path":
+        return None
+    distribution = distribution_of(found.group(1))
+    if not distribution or any(name_of(line) == canonicalize_name(distribution) for line in recipe.build_requires):
+        return None
+    requires = (*recipe.build_requires, distribution)
+    return replace(
+        recipe,
+        build_requires=requires,
+        reasons=(*recipe.reasons, f"building imports {found.group(1)}: {distribution} added to what builds"),
+    )
+
+
+def _hidden_by_date(recipe: Recipe, log: str) -> Recipe | None:
+    found = re.search(r"`([A-Za-z0-9._-]+)` was filtered by `exclude-newer`", log)
+    if not found:
+        return None
+    package = canonicalize_name(found.group(1))
+    cutoff = datetime.fromisoformat(recipe.exceptions.get(package, recipe.cutoff).replace("Z", "+00:00"))
+    later = cutoff + timedelta(days=400)
+    if (later - datetime.fromisoformat(recipe.cutoff.replace("Z", "+00:00"))).days > 1300:
+        return None
+    date = later.strftime("%Y-%m-%dT00:00:00Z")
+    return replace(
+        recipe, exceptions={**recipe.exceptions, package: date},
+        reasons=(*recipe.reasons, f"{package} is hidden by the cut-off: its own is {date[:10]}"),
+    )  # fmt: skip
+
+
+def _conflict(recipe: Recipe, log: str) -> Recipe | None:
+    """Take the pin off what the resolver says can't be had together, one step at a time; then drop it."""
+    if "No solution found" not in log and "unsatisfiable" not in log and "conflict" not in log.lower():
+        return None
+    explanation = log[log.find("No solution found") :]
+    named = {
+        canonicalize_name(name)
+        for name in re.findall(r"\b([A-Za-z][A-Za-z0-9._-]*[A-Za-z0-9])(?:\[[^\]]*\])?(?=[<>=!~{ ])", explanation)
+    }
+    pinned = [line for line in recipe.requirements if name_of(line) in named and loosened(line) != line]
+    if pinned:
+        lines = merged(loosened(line) if line in pinned else line for line in recipe.requirements)
+        return replace(
+            recipe, requirements=lines,
+            constraints=tuple(line for line in recipe.constraints if name_of(line) not in named),
+            reasons=(*recipe.reasons, f"can't be had together, so not pinned: {', '.join(map(name_of, pinned))}"),
+        )  # fmt: skip
+    constrained = tuple(line for line in recipe.constraints if name_of(line) not in named)
+    if constrained != recipe.constraints:
+        return replace(
+            recipe, constraints=constrained, reasons=(*recipe.reasons, "conflicting constraints are left out")
+        )
+    return None
