@@ -13,7 +13,7 @@ from swelive_plugin.errors import InfraError, PatchError, PatchRejected
 from swelive_plugin.workspace.git import failure, run_git
 from swelive_plugin.workspace.unified import Diff, Hunk, Kind, Section, parse_diff, render
 
-__all__ = ["PathChange", "apply_patch", "check_patch", "is_compiled", "normalise_patch", "touched_paths"]
+__all__ = ["PathChange", "apply_patch", "check_patch", "is_compiled", "is_dot_git", "normalise_patch", "touched_paths"]
 
 _MAX_PATCH_MIB = 64
 _MAX_FILE_BYTES = 64 * 2**20
@@ -109,13 +109,13 @@ def _bad_path(name: str) -> str:
     parts = re.split(r"[/\\]", name)
     if ".." in parts:
         return "it leaves the tree"
-    if any(_is_dot_git(part) for part in parts):
+    if any(is_dot_git(part) for part in parts):
         return "it is inside .git"
     return ""
 
 
-def _is_dot_git(part: str) -> bool:
-    """Whether any file system would take this name for ``.git`` (git's path.c, utf8.c)."""
+def is_dot_git(part: str) -> bool:
+    """Return whether any file system would take this name for ``.git`` (git's path.c and utf8.c)."""
     plain = part.translate(_IGNORED_BY_HFS).casefold().partition(":")[0].rstrip(". ")
     return plain in (".git", "git~1")
 
