@@ -83,7 +83,19 @@ def test_a_change_with_size_and_time_kept_is_seen(base: Path, work: Path) -> Non
 
 
 def test_rubbish_is_left_out_without_a_word(base: Path, work: Path) -> None:
-    rubbish = ["src/__pycache__/a.cpython-311.pyc", ".pytest_cache/v/x", "pkg.egg-info/PKG-INFO", ".coverage", "x.orig", "node_modules/a.js", ".mypy_cache/x.json", ".venv/bin/x", "run.log", "build/lib/a.py", ".hypothesis/x"]
+    rubbish = [
+        "src/__pycache__/a.cpython-311.pyc",
+        ".pytest_cache/v/x",
+        "pkg.egg-info/PKG-INFO",
+        ".coverage",
+        "x.orig",
+        "node_modules/a.js",
+        ".mypy_cache/x.json",
+        ".venv/bin/x",
+        "run.log",
+        "build/lib/a.py",
+        ".hypothesis/x",
+    ]
     write(work, dict.fromkeys(rubbish, "x"))
     assert collect_diff(base, work) == CollectedDiff("")
     assert [change.new for change in touched_paths(collect_diff(base, work, ignore=False).patch)] == [

@@ -72,6 +72,11 @@ def test_moving_the_project_into_the_tests_is_one() -> None:
     assert shadows(FLAT, "tests/pkg/__init__.py", gone=("pkg/__init__.py",)) == {"tests/pkg": "shadow-project"}
 
 
+def test_folder_of_hidden_tests_that_base_does_not_have_is_a_root_too() -> None:
+    found = find_shadows(["checks/pkg.py"], base=FLAT, tree=FLAT, top_level=(), tests=["checks/test_new.py"])
+    assert [shadow.entry for shadow in found] == ["checks/pkg.py"]
+
+
 @pytest.mark.parametrize(
     ("path", "folder"),
     [

@@ -303,7 +303,8 @@ class _Work:
         new = [path for path in changed if path not in self.base_files]
         now = {path for path in self.changes if os.path.lexists(self.tree / path)}
         tree = (self.base_files.keys() - self.changes) | now
-        for shadow in find_shadows(new, base=self.base_files.keys(), tree=tree, top_level=self.top_level):
+        shadows = find_shadows(new, base=self.base_files.keys(), tree=tree, top_level=self.top_level, tests=self.hidden)
+        for shadow in shadows:
             below = {path for path in new if path == shadow.entry or path.startswith(shadow.entry + "/")}
             if below & self.gold.paths:
                 continue

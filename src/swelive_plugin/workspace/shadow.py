@@ -47,15 +47,21 @@ def test_folder_of(path: str) -> str:
 
 
 def find_shadows(
-    new: Iterable[str], *, base: Collection[str], tree: Collection[str], top_level: Collection[str]
+    new: Iterable[str],
+    *,
+    base: Collection[str],
+    tree: Collection[str],
+    top_level: Collection[str],
+    tests: Iterable[str] = (),
 ) -> list[Shadow]:
     """Return which of the ``new`` paths take the place of a module that is not the prediction's to replace.
 
-    ``base`` and ``tree`` hold the paths before and after; ``top_level`` the importable names of what is installed.
+    ``base`` and ``tree`` hold the paths before and after; ``top_level`` the importable names of what is installed,
+    ``tests`` test files that are still to come.
     Only roots of ``sys.path`` count: the top of the tree, ``src``, and the folders that pytest inserts there for test
     modules and conftest files (docs.pytest.org, "pytest import mechanisms"). Names that base has are left alone.
     """
-    roots = _roots(base)
+    roots = _roots(base, tests)
     found: dict[str, Shadow] = {}
     for path in new:
         folder, file = posixpath.split(path)
@@ -90,9 +96,9 @@ def _importable(folder: str, name: str, paths: Collection[str]) -> bool:
     return f"{stem}.py" in paths or f"{stem}/__init__.py" in paths
 
 
-def _roots(base: Collection[str]) -> set[str]:
+def _roots(base: Collection[str], tests: Iterable[str]) -> set[str]:
     roots = {""} if "src/__init__.py" in base else {"", "src"}
-    for path in base:
+    for path in (*base, *tests):
         if path.endswith(".py") and _TEST_MODULE.search(path):
             folder = posixpath.dirname(path)
             while folder and f"{folder}/__init__.py" in base:
