@@ -14,7 +14,7 @@ from swelive_plugin.core.instance import Instance
 from swelive_plugin.core.outcome import Outcome, Session, TestRecord
 from swelive_plugin.core.policy import Context, Policy, Ruling
 from swelive_plugin.core.testid import Match, Matcher, has_unclosed_bracket
-from swelive_plugin.core.upstream import StatusMap, parser_of, printed_lines, status_map, test_output
+from swelive_plugin.core.upstream import StatusMap, exit_status, parser_of, printed_lines, status_map, test_output
 
 __all__ = ["SWEBENCH", "SWEBENCH_LIVE", "SWEBENCH_LIVE_PYTHON", "UPSTREAM"]
 
@@ -28,14 +28,18 @@ _OUTCOME_OF = {
 _PASSING = (Outcome.PASSED, Outcome.XFAILED)
 
 
-def _seen(session: Session, statuses: StatusMap, note: str = "") -> Session:
+def _seen(session: Session, statuses: StatusMap) -> Session:
     """Return the session as the status map shows it; a word that upstream knows no rule for is ``not_run``."""
     tests = {
         test_id: TestRecord(test_id, _OUTCOME_OF.get(word, Outcome.NOT_RUN), body_ran=True)
         for test_id, word in statuses.items()
     }
-    notes = (*session.notes, note) if note else session.notes
-    return replace(session, tests=tests, canaries={}, notes=notes)
+    return replace(session, tests=tests, canaries={})
+
+
+def _refused(session: Session, why: str) -> Session:
+    """Return the session of a log that upstream does not accept: every listed test is missing from it."""
+    return replace(session, tests={}, canaries={}, notes=(*session.notes, why))
 
 
 # SWE-bench 5.0.2
@@ -46,20 +50,21 @@ def swebench_view(session: Session, instance: Instance) -> Session:
     lines = list(printed_lines(session))
     within = test_output(lines)
     if within is None:
-        return _seen(session, {}, "the harness's own markers say that the run failed: nothing was read")
+        return _refused(session, "the harness's own markers say that the run failed: upstream refuses the log")
     parser = parser_of(instance)
     statuses = status_map(within, parser, drops_counts=True, whole_ids=True)
     if not statuses:  # "some runners emit results outside the markers"
         statuses = status_map(lines, parser, drops_counts=True, whole_ids=True)
-    if swebench_distrusts(session, statuses):
-        why = f"exit status {session.exit_status} without a failed test: upstream takes the log for forged"
-        return _seen(session, {}, why)
+    status = exit_status(session, lines)
+    if swebench_distrusts(status, statuses):
+        why = f"exit status {status} without a failed test: upstream takes the log for forged"
+        return _refused(session, why)
     return _seen(session, statuses)
 
 
-def swebench_distrusts(session: Session, statuses: StatusMap) -> bool:
+def swebench_distrusts(status: int | None, statuses: StatusMap) -> bool:
     """``get_logs_eval``: a non-zero exit status and no failure in the log means that the log is not of this run."""
-    if session.exit_status in (None, 0) or not statuses:
+    if status in (None, 0) or not statuses:
         return False
     return not any(word in ("FAILED", "ERROR") for word in statuses.values())
 
@@ -179,7 +184,7 @@ def live_python_view(session: Session, instance: Instance) -> Session:
     """``get_logs_eval``: the lines between the markers and nothing else; no check of the exit status."""
     within = test_output(list(printed_lines(session)))
     if within is None:
-        return _seen(session, {}, "the harness's own markers say that the run failed: nothing was read")
+        return _refused(session, "the harness's own markers say that the run failed: upstream refuses the log")
     return _seen(session, status_map(within, parser_of(instance), drops_counts=False, whole_ids=False))
 
 

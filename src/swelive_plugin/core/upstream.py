@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from swelive_plugin.core.instance import Instance
 from swelive_plugin.core.outcome import Outcome, Session
 
-__all__ = ["StatusMap", "parser_of", "printed_lines", "status_map", "test_output"]
+__all__ = ["StatusMap", "exit_status", "parser_of", "printed_lines", "status_map", "test_output"]
 
 StatusMap = dict[str, str]
 
@@ -33,6 +33,7 @@ _PRINTED = (
     (Outcome.ERROR, "ERROR"),
     (Outcome.FAILED, "FAILED"),
 )
+_EXIT_STATUS = re.compile(r">>>>> Test Exit Code:\s*(-?\d+)")
 _COUNT_MARK = re.compile(r"\[\d+\]")
 _COLOUR_MARK = re.compile(r"\[(\d+)m")
 _NO_CONTROLS = dict.fromkeys(range(1, 32))
@@ -76,6 +77,12 @@ def test_output(lines: Sequence[str]) -> list[str] | None:
 
 
 test_output.__test__ = False  # type: ignore[attr-defined]  # pytest must not take it for a test
+
+
+def exit_status(session: Session, lines: Iterable[str]) -> int | None:
+    """Return the exit status of the test command: the first that the harness wrote into the log, else the session's."""
+    found = next((match for line in lines if (match := _EXIT_STATUS.search(line))), None)
+    return int(found[1]) if found else session.exit_status
 
 
 def status_map(lines: Iterable[str], parser: str, *, drops_counts: bool, whole_ids: bool) -> StatusMap:
