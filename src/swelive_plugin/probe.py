@@ -54,10 +54,11 @@ _MESSAGE_CHARS = 300
 _IDS_PER_LINE = 500
 _SKIPS = (_skip.Exception, unittest.SkipTest)
 _XFAIL = _xfail.Exception
+_FOLDER = os.path.dirname(os.path.abspath(__file__))
 _OWN_FOLDERS = tuple(
     os.path.dirname(os.path.abspath(module.__file__ or "")) + os.sep for module in (_pytest, pluggy, unittest)
 )
-_OWN_FILES = (os.path.abspath(__file__), os.path.abspath(pytest.__file__))
+_OWN_FILES = (os.path.abspath(__file__), os.path.abspath(pytest.__file__), os.path.join(_FOLDER, "swelive_canaries.py"))
 
 
 def _new_style_wrappers():  # type: () -> bool
@@ -87,10 +88,12 @@ class Recorder(object):
         self._rootdir = ""
         self._strict = False
         self._collected = 0
-        self._failed = 0
+        self.failed = 0
         self._controller = False
         self._worker = False
         self._ended = False
+        self._made = []  # type: List[Any]
+        self.guard = None  # type: Any
         _mute_in_children(self)
 
     # What happens once per session
@@ -103,7 +106,7 @@ class Recorder(object):
         self._controller = not self._worker and config.pluginmanager.hasplugin("dsession")
         if self._worker:
             self._write, self._silent = _nothing, True
-        self._emit(
+        self.emit(
             {
                 "e": "session",
                 "v": PROTOCOL,
@@ -155,15 +158,15 @@ class Recorder(object):
         raised = _note_on(report).get("r") or _raised_in_longrepr(report)
         event = {"e": "collect_skip" if report.outcome == "skipped" else "collect_error", "id": report.nodeid}
         event.update(raised)
-        self._emit(event)
+        self.emit(event)
 
     def pytest_internalerror(self, excrepr: Any) -> None:
-        self._emit({"e": "internal_error", "msg": _short(excrepr, last=True)})
+        self.emit({"e": "internal_error", "msg": _short(excrepr, last=True)})
 
     def pytest_keyboard_interrupt(self, excinfo: Any) -> None:
         event = {"e": "interrupted"}  # Ctrl-C, or pytest.exit()
         event.update(self._raised(excinfo.value, excinfo.value.__traceback__, ""))
-        self._emit(event)
+        self.emit(event)
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_sessionfinish(self, session: Any, exitstatus: Any) -> Iterator[None]:
@@ -174,13 +177,13 @@ class Recorder(object):
         """Write the session's end, once."""
         if not self._ended:
             self._ended = True
-            self._emit(
-                {"e": "end", "exitstatus": int(exitstatus), "collected": self._collected, "failed": self._failed}
-            )
+            if self.guard is not None:
+                self.guard.finish()
+            self.emit({"e": "end", "exitstatus": int(exitstatus), "collected": self._collected, "failed": self.failed})
 
     def broken(self, message: str) -> None:
         """Write that pytest gave up before a session began (a conftest.py that can't be imported, unknown options)."""
-        self._emit({"e": "internal_error", "msg": message})
+        self.emit({"e": "internal_error", "msg": message})
 
     # What happens for each test: hot, so written by hand
 
@@ -193,7 +196,10 @@ class Recorder(object):
         @pytest.hookimpl(wrapper=True, tryfirst=True)
         def pytest_runtest_makereport(self, item: Any, call: Any) -> Any:
             before = call.excinfo or _unittest_excinfo(item)
+            if self.guard is not None and call.when != "teardown":
+                self.guard.check(item)
             report = yield
+            self._made.append(report)
             # looked at twice: unittest's exception is moved into the call by an inner hook
             if before is not None or call.excinfo is not None or report.outcome != "passed" or self._notes:
                 self._note(item, call, before, report)
@@ -204,8 +210,11 @@ class Recorder(object):
         @pytest.hookimpl(hookwrapper=True, tryfirst=True)
         def pytest_runtest_makereport(self, item: Any, call: Any) -> Any:
             before = call.excinfo or _unittest_excinfo(item)
+            if self.guard is not None and call.when != "teardown":
+                self.guard.check(item)
             outcome = yield
             report = outcome.get_result()
+            self._made.append(report)
             if before is not None or call.excinfo is not None or report.outcome != "passed" or self._notes:
                 self._note(item, call, before, report)
 
@@ -214,8 +223,11 @@ class Recorder(object):
         if report.nodeid != self._id:
             self._enter(report.nodeid)
         data = report.__dict__
+        made = self._made
         if (
             report.outcome == "passed"
+            and made
+            and made[-1] is report
             and type(report) is TestReport
             and not self._notes
             and not self._controller
@@ -235,6 +247,7 @@ class Recorder(object):
         self._id = nodeid
         self._quoted = _quote(nodeid)
         self._head = '{"e":"phase","id":' + self._quoted + ',"when":"'
+        del self._made[:]
         if self._notes:
             self._notes = {key: note for key, note in self._notes.items() if key[0] == nodeid}
 
@@ -287,11 +300,14 @@ class Recorder(object):
             event["worker"] = str(worker)
         if _forged(outcome, wasxfail is not None, note):
             event["forged"] = True
+        if subtest is None and not self._controller and not any(report is made for made in self._made):
+            event["unmade"] = True  # no makereport hook of this process saw it
         if outcome not in ("passed", "skipped", "rerun"):
-            self._failed += 1
-        self._emit(event)
+            self.failed += 1
+        self.emit(event)
 
-    def _emit(self, event: Dict[str, Any]) -> None:
+    def emit(self, event: Dict[str, Any]) -> None:
+        """Write one event."""
         if not self._silent:
             self._write((json.dumps(event, separators=(",", ":")) + "\n").encode("ascii"))
 
@@ -299,7 +315,7 @@ class Recorder(object):
         if kind == "collected":
             self._collected += len(ids)
         for start in range(0, len(ids) or 1, _IDS_PER_LINE):
-            self._emit({"e": kind, "ids": ids[start : start + _IDS_PER_LINE]})
+            self.emit({"e": kind, "ids": ids[start : start + _IDS_PER_LINE]})
 
     def _raised(self, value: Any, traceback: Any, test_file: str) -> Dict[str, Any]:
         """Return type, message and place of an exception: the deepest frame of the project's own, else of others.
@@ -451,255 +467,54 @@ def pytest_configure(config: Any) -> None:
         config.pluginmanager.register(Recorder(None), "swelive-recorder")
 
 
-# The launch: what `main` does before pytest runs
-
-
-class _Starter(object):
-    """Registered beside the recorder: settles options and entry points while pytest starts."""
-
-    def __init__(self, recorder: Recorder, config: Dict[str, Any]) -> None:
-        self.recorder = recorder
-        self.config = config
-
-    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
-    def pytest_cmdline_parse(self, pluginmanager: Any, args: Any) -> Iterator[None]:
-        load = pluginmanager.load_setuptools_entrypoints
-
-        def load_installed(*names: Any, **kwargs: Any) -> Any:
-            with _only_installed(self.config["site_folders"], self.config.get("plugins")):
-                return load(*names, **kwargs)
-
-        pluginmanager.load_setuptools_entrypoints = load_installed
-        outcome = yield
-        del pluginmanager.load_setuptools_entrypoints
-        if outcome.excinfo is None:  # type: ignore[attr-defined]
-            config = outcome.get_result()  # type: ignore[attr-defined]
-            for name, value in self.config.get("options", {}).items():
-                if hasattr(config.option, name):
-                    setattr(config.option, name, value)
-            worker_path = getattr(sys.modules.get("xdist.plugin"), "_sys_path", None)  # xdist >= 1.34
-            if getattr(config.option, "numprocesses", None) and worker_path is not None:
-                worker_path.append(os.path.dirname(os.path.abspath(__file__)))
-                name = os.path.splitext(os.path.basename(__file__))[0]
-                config.option.plugins.append(name)  # one or the other reaches the workers, as xdist's age goes
-                object.__setattr__(config.invocation_params, "args", args + ["-p", name])
-
-    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
-    def pytest_load_initial_conftests(self) -> Iterator[None]:
-        outcome = yield
-        excinfo = outcome.excinfo  # type: ignore[attr-defined]
-        if excinfo is not None:
-            cause = getattr(excinfo[1], "__cause__", None) or excinfo[1]
-            self.recorder.broken("conftest: %s: %s" % (type(cause).__name__, _short(cause)))
-
-
-class _only_installed(object):  # noqa: N801
-    """While it holds, entry points come only from what is installed in the site folders, not from the graded tree.
-
-    A ``*.dist-info`` folder in a tree that is on ``sys.path`` is all that it takes to register a plugin. What an
-    ``.egg-link`` in a site folder names is installed too (the old way of ``pip install -e``).
-    """
-
-    def __init__(self, site_folders: List[str], names: Optional[List[str]]) -> None:
-        self.site_folders = site_folders
-        self.names = None if names is None else {_normal(name) for name in names}
-        manager = sys.modules.get("pluggy._manager") or sys.modules.get("pluggy.manager")
-        module = getattr(manager, "importlib_metadata", None)
-        if module is None and hasattr(manager, "importlib"):
-            module = sys.modules.get("importlib.metadata")
-        self.module = module  # None: pluggy asks pkg_resources, which looked at sys.path before the tree was on it
-        self.real = getattr(module, "distributions", None)
-
-    def __enter__(self) -> None:
-        if self.real is not None:
-            self.module.distributions = self._distributions  # type: ignore[union-attr]
-
-    def __exit__(self, *_exc: object) -> None:
-        if self.real is not None:
-            self.module.distributions = self.real  # type: ignore[union-attr]
-
-    def _distributions(self, **_kwargs: Any) -> List[Any]:
-        found = list(self.real(path=list(self.site_folders)))  # type: ignore[misc]
-        for name, folder in _egg_links(self.site_folders):
-            found += [d for d in self.real(path=[folder]) if _normal(d.metadata["Name"]) == name]  # type: ignore[misc]
-        if self.names is not None:
-            found = [dist for dist in found if _normal(dist.metadata["Name"]) in self.names]
-        return found
-
-
-def _normal(name: Optional[str]) -> str:
-    return (name or "").lower().replace("_", "-").replace(".", "-")
-
-
-def _egg_links(site_folders: List[str]) -> Iterator[Tuple[str, str]]:
-    for folder in site_folders:
-        for entry in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
-            if entry.endswith(".egg-link"):
-                with open(os.path.join(folder, entry), encoding="utf-8") as stream:
-                    yield _normal(entry[: -len(".egg-link")]), stream.readline().strip()
-
-
-def _import_pytest_whole() -> None:
-    """Import all of pytest's own plugins and what they need while the tree can't shadow any of it."""
-    import importlib
-
-    try:
-        from _pytest.config import default_plugins
-    except ImportError:
-        default_plugins = ()  # type: ignore[assignment]
-    needed = ["doctest", "unittest.mock", "shlex", "importlib.util"]
-    for name in needed + ["_pytest." + plugin for plugin in default_plugins]:
-        try:
-            importlib.import_module(name)
-        except ImportError:
-            pass
-    try:
-        importlib.import_module("importlib.metadata")
-    except ImportError:
-        manager = sys.modules.get("pluggy._manager") or sys.modules.get("pluggy.manager")
-        if getattr(manager, "importlib_metadata", None) is None:
-            try:
-                importlib.import_module("pkg_resources")
-            except ImportError:
-                pass
-
-
-def _open_site(config: Dict[str, Any]) -> None:
-    """Do what the interpreter does at an ordinary start, only later, and with no start-up file of the tree."""
-    import importlib
-    import importlib.machinery
-    import site
-
-    trusted = sys.path[:]
-    hooks = {name: getattr(site, name) for name in ("execsitecustomize", "execusercustomize")}
-    for name in hooks:
-        setattr(site, name, _no_customize)
-    try:
-        site.main()
-    finally:
-        for name, function in hooks.items():
-            setattr(site, name, function)
-    _move(config.get("path_map", []))
-    if importlib.machinery.PathFinder.find_spec("sitecustomize", trusted) is not None:
-        whole, sys.path[:] = sys.path[:], trusted
-        try:
-            importlib.import_module("sitecustomize")
-        finally:
-            sys.path[:] = whole + [entry for entry in sys.path if entry not in whole]
-    _ordinary_flags()
-
-
-def _no_customize() -> None:
-    return None
-
-
-def _move(path_map: List[List[str]]) -> None:
-    """Point what an editable install left at this grade's tree, where nothing is mounted at the recorded place."""
-
-    def moved(path: Any) -> Any:
-        for old, new in path_map:
-            if isinstance(path, str) and (path == old or path.startswith(old.rstrip("/") + "/")):
-                return new.rstrip("/") + path[len(old.rstrip("/")) :]
-        return path
-
-    if not path_map:
-        return
-    sys.path[:] = [moved(entry) for entry in sys.path]
-    tables = [
-        getattr(module, name, None)
-        for key, module in list(sys.modules.items())
-        if key.startswith("__editable__")
-        for name in ("MAPPING", "NAMESPACES")
-    ]  # setuptools
-    tables += [getattr(finder, "known_source_files", None) for finder in sys.meta_path]  # scikit-build-core
-    for table in tables:
-        if isinstance(table, dict):
-            for key, value in list(table.items()):
-                table[key] = [moved(item) for item in value] if isinstance(value, list) else moved(value)
-
-
-def _ordinary_flags() -> None:
-    """Hide ``-S`` from what copies this interpreter's flags to children (multiprocessing): they need site."""
-
-    class flags(tuple):  # type: ignore[type-arg]  # noqa: N801
-        def __repr__(self) -> str:
-            return "sys.flags(%s)" % ", ".join("%s=%r" % pair for pair in vars(self).items())
-
-    real = sys.flags
-    names = [part.split("=")[0] for part in repr(real)[len("sys.flags(") : -1].split(", ")]
-    values = [0 if name == "no_site" else getattr(real, name) for name in names]
-    ordinary = flags(values)
-    for name, value in zip(names, values):  # noqa: B905
-        setattr(ordinary, name, value)
-    sys.flags = ordinary  # type: ignore[assignment]
-
-
-def _stand_in_main(args: List[str]) -> None:
-    """Make ``__main__`` and ``sys.argv`` what ``python -m pytest`` has: multiprocessing reads them for its children."""
+def _part(name: str) -> Any:
+    """Return a part of the probe, from the folder that it rides in and from nowhere else."""
     import importlib.util
-    import types
 
-    spec = importlib.util.find_spec("pytest.__main__" if hasattr(pytest, "__path__") else "pytest")
-    module = types.ModuleType("__main__")
-    module.__spec__ = spec
-    module.__file__ = str(spec.origin if spec else pytest.__file__)
-    _KEPT.append(sys.modules["__main__"])
-    sys.modules["__main__"] = module
-    sys.argv[:] = [module.__file__] + args
-
-
-_KEPT = []  # type: List[Any]
-
-
-def _pipe_writer(channel: int) -> Callable[[bytes], object]:
-    """Return a function that writes one line to the channel at once, also when the pipe takes only a part of it."""
-    os.set_inheritable(channel, False)
-    owner = os.getpid()
-    write = os.write
-    checked = not hasattr(os, "register_at_fork")  # 3.6: a forked child is known only by its pid
-
-    def send(line: bytes) -> None:
-        if checked and os.getpid() != owner:
-            return
-        sent = write(channel, line)
-        while sent < len(line):
-            line = line[sent:]
-            sent = write(channel, line)
-
-    def close_in_child() -> None:
-        try:
-            os.close(channel)
-        except OSError:
-            pass
-
-    if not checked:
-        os.register_at_fork(after_in_child=close_in_child)
-    return send
+    path = os.path.join(_FOLDER, "swelive_%s.py" % name)
+    spec = importlib.util.spec_from_file_location("swelive_" + name, path)
+    module = importlib.util.module_from_spec(spec)  # type: ignore[arg-type]
+    sys.modules["swelive_" + name] = module
+    spec.loader.exec_module(module)  # type: ignore[union-attr]
+    return module
 
 
 def main() -> None:
     """Run pytest as the config file says, and leave at once: what the graded code wanted to do at exit is not asked."""
     import tempfile
 
-    config = dict(_CONFIG)  # type: Dict[str, Any]
-    recorder = Recorder(_pipe_writer(config["channel_fd"]))
-    _import_pytest_whole()
-    _open_site(config)
+    config = dict(_CONFIG, probe=os.path.abspath(__file__))  # type: Dict[str, Any]
+    parts = {name: _part(name) for name in ("channel", "start", "guard", "canaries")}
+    start = parts["start"]
+    recorder = Recorder(parts["channel"].signed(parts["channel"].pipe_writer(config["channel_fd"])))
+    plugins = [recorder, start.Starter(recorder, config)]
+    start.import_pytest_whole()
+    if config.get("guard", True):
+        guard = parts["guard"].Guard(recorder.emit, config["tree"], config.get("test_files", []))
+        guard.watch_compiler()
+        guard.take([sys.modules[__name__]] + list(parts.values()))
+        guard.watch_calls()
+        recorder.guard = guard
+        plugins.append(guard)
+    if config.get("canaries", True):
+        plugins.append(parts["canaries"].Canaries(recorder, config["tree"]))
+    start.open_site(config)
     os.environ.update(config.get("env", {}))
     sys.path[0:0] = [folder for folder in config.get("extra_path", []) if folder not in sys.path]
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())  # last: projects that need it find themselves, but shadow nothing
     cache = os.path.join(tempfile.gettempdir(), "pytest-cache-%d" % os.getpid())
     args = ["-o", "cache_dir=" + cache] + list(config["pytest_args"])
-    _stand_in_main(args)
-    status = pytest.main(args, plugins=[recorder, _Starter(recorder, config)])
+    start.stand_in_main(args)
+    leave = os._exit
+    status = pytest.main(args, plugins=plugins)
     recorder.end(status)
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
         except Exception:
             pass
-    os._exit(int(status))
+    leave(int(status))
 
 
 if __name__ == "__main__":

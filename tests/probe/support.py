@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import json
+import contextlib
 import os
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from swelive_plugin.core.outcome import Outcome, Session, reduce_events
+from swelive_plugin.grading.integrity import ChannelRead, read_channel
 from swelive_plugin.grading.launch import Channel, Launch, copy_probe, launch_argv, pytest_args, write_config
 
 
@@ -22,8 +24,18 @@ class Ran:
 
     exit_status: int
     output: str
-    events: list[dict[str, Any]]
+    read: ChannelRead
     session: Session
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        """What the recorder wrote, without the guard's and the canaries' records and without numbers."""
+        own = ("changed", "hook", "saw", "modules", "canaries")
+        return [
+            {key: value for key, value in event.items() if key not in ("n", "k")}
+            for event in self.read.events
+            if event["e"] not in own and event.get("id") not in self.session.canaries
+        ]
 
     @property
     def outcomes(self) -> dict[str, str]:
@@ -68,7 +80,8 @@ def run_probe(
     probe = copy_probe(inside)
     launch_env = {"PATH": os.environ.get("PATH", ""), "HOME": str(tree.parent), "LANG": "C.UTF-8", **(env or {})}
     timed_out = False
-    with Channel(inside / "events.jsonl") as channel:
+    log = inside / "output.txt"
+    with Channel(inside / "events.jsonl") as channel, log.open("wb") as stream:
         launch = Launch(
             channel_fd=channel.write_fd,
             tree=str(tree),
@@ -83,19 +96,22 @@ def run_probe(
             env=launch_env,
             pass_fds=(channel.write_fd,),
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
+            stdout=stream,
+            stderr=stream,
+            start_new_session=True,
         )
         channel.close_write()
         try:
-            output, _ = process.communicate(timeout=timeout_s)
+            process.wait(timeout=timeout_s)
         except subprocess.TimeoutExpired:
             timed_out = True
-            process.kill()
-            output, _ = process.communicate()
-    events = [json.loads(line) for line in channel.path.read_text(encoding="ascii").splitlines()]
-    return Ran(process.returncode, output, events, reduce_events(events, timed_out=timed_out))
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)  # what it left behind
+    read = read_channel(channel.path)
+    output = log.read_text(encoding="utf-8", errors="replace")
+    return Ran(process.returncode, output, read, reduce_events(read.events, timed_out=timed_out))
 
 
 WORDS = {

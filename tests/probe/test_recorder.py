@@ -242,7 +242,7 @@ def test_xdist_sessions_are_recorded_by_the_controller_alone(tmp_path: Path) -> 
 def test_the_recorder_works_alone_in_a_persons_own_pytest(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("import pytest\ndef test_a(): pass\ndef test_b(): pytest.skip('x')")
     lines: list[bytes] = []
-    pytester.inline_run(plugins=[Recorder(lines.append)])
+    pytester.inline_run("-p", "no:swelive", plugins=[Recorder(lines.append)])
     events = [json.loads(line) for line in lines]
     assert [e["outcome"] for e in events if e.get("when") == "call"] == ["passed", "skipped"]
     assert events[-1]["e"] == "end"

@@ -23,6 +23,9 @@ __all__ = ["OPTIONS", "Channel", "Launch", "copy_probe", "launch_argv", "pytest_
 PROBE_NAME = "swelive_probe.py"
 """The probe's name where it rides: not ``probe``, which a project may use."""
 
+PARTS = ("channel", "start", "guard", "canaries")
+"""The modules of `swelive_plugin.inside` that ride beside it, as ``swelive_<name>.py``."""
+
 OPTIONS: tuple[tuple[str, Any], ...] = (
     # stop early
     ("maxfail", 0),
@@ -60,6 +63,8 @@ class Launch:
     PYTHONPATH; never set that variable for the launch itself: put it in ``env``, which is set when pytest is safe).
     ``path_map`` holds pairs (recorded prefix, prefix here) for sandboxes without mounts: editable installs name the
     place where they were built. ``plugins``, when given, are the only distributions whose entry points are loaded.
+    ``test_files`` (relative to ``tree``) are watched: graded code has no business to open them. ``guard`` and
+    ``canaries`` switch those layers; what they do: docs/explanation/threat-model.md.
     """
 
     channel_fd: int
@@ -71,13 +76,18 @@ class Launch:
     env: tuple[tuple[str, str], ...] = ()
     options: tuple[tuple[str, Any], ...] = field(default=OPTIONS)
     plugins: tuple[str, ...] | None = None
+    test_files: tuple[str, ...] = ()
+    guard: bool = True
+    canaries: bool = True
 
 
 def copy_probe(folder: Path) -> Path:
-    """Return the path of the probe's copy in ``folder``: the only file of ours that rides inside."""
+    """Return the path of the probe's copy in ``folder``; its parts lie beside it. Nothing else of ours rides inside."""
     folder.mkdir(parents=True, exist_ok=True)
-    source = Path(swelive_plugin.__file__).with_name("probe.py")
-    return Path(shutil.copyfile(source, folder / PROBE_NAME))
+    home = Path(swelive_plugin.__file__).parent
+    for part in PARTS:
+        shutil.copyfile(home / "inside" / f"{part}.py", folder / f"swelive_{part}.py")
+    return Path(shutil.copyfile(home / "probe.py", folder / PROBE_NAME))
 
 
 def write_config(launch: Launch, folder: Path) -> Path:

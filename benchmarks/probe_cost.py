@@ -1,0 +1,101 @@
+"""Prints what the probe costs on trivial tests, beside other ways to get at results.
+
+    python benchmarks/probe_cost.py [--tests 5000] [--rounds 7] [--python PYTHON]
+
+Each round runs plain pytest and every recorder once, interleaved, so that a slow minute hits all alike. The cost is the
+median over rounds of (recorder / plain of the same round - 1). Recorders that are not installed are left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from importlib.util import find_spec
+from pathlib import Path
+
+from swelive_plugin.grading.launch import Channel, Launch, copy_probe, launch_argv, write_config
+
+TESTS_PER_FILE = 500
+
+
+def write_tests(folder: Path, count: int) -> None:
+    """Write ``count`` trivial tests, a few hundred in a file."""
+    for start in range(0, count, TESTS_PER_FILE):
+        tests = range(start, min(start + TESTS_PER_FILE, count))
+        text = "".join(f"def test_{n}():\n    assert {n} >= 0\n\n\n" for n in tests)
+        (folder / f"test_{start:05}.py").write_text(text, encoding="utf-8")
+    (folder / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
+
+
+def run(argv: list[str], tree: Path, pass_fds: tuple[int, ...] = ()) -> float:
+    """Return the seconds of CPU (user and system) that one run takes: less noisy than the clock on a busy machine."""
+    before = os.times()
+    started = time.perf_counter()
+    with (tree.parent / "output.txt").open("wb") as output:
+        subprocess.run(argv, cwd=tree, pass_fds=pass_fds, stdout=output, stderr=output, check=True)
+    elapsed = time.perf_counter() - started
+    after = os.times()
+    used = after.children_user - before.children_user + after.children_system - before.children_system
+    return used if CPU else elapsed
+
+
+CPU = True
+
+
+def run_probe(python: str, tree: Path, common: list[str]) -> float:
+    """Return the seconds of one probed run."""
+    inside = tree.parent / "inside"
+    site = subprocess.run(
+        [python, "-c", "import sysconfig; print(sysconfig.get_paths()['purelib'])"],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.strip()
+    with Channel(tree.parent / "events.jsonl") as channel:
+        launch = Launch(channel.write_fd, str(tree), (site,), tuple(common))
+        argv = launch_argv(python, (3, 11), str(copy_probe(inside)), str(write_config(launch, inside)))
+        return run(list(argv), tree, (channel.write_fd,))
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--tests", type=int, default=5000)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--python", default=sys.executable)
+    parser.add_argument("--wall", action="store_true", help="measure the clock instead of CPU seconds")
+    options = parser.parse_args()
+    globals()["CPU"] = not options.wall
+    common = ["-q", "-p", "no:cacheprovider"]
+    plain = [options.python, "-m", "pytest", *common]
+    with tempfile.TemporaryDirectory() as temporary:
+        tree = Path(temporary) / "tree"
+        tree.mkdir()
+        write_tests(tree, options.tests)
+        ways: dict[str, list[str] | None] = {"plain pytest": plain, "probe": None}
+        ways["JUnit XML"] = [*plain, f"--junitxml={temporary}/junit.xml"]
+        ways["-rA"] = [*plain, "-rA"]
+        if find_spec("pytest_reportlog"):
+            ways["pytest-reportlog"] = [*plain, f"--report-log={temporary}/log.jsonl"]
+        if find_spec("pytest_jsonreport"):
+            ways["pytest-json-report"] = [*plain, "--json-report", f"--json-report-file={temporary}/report.json"]
+        seconds: dict[str, list[float]] = {name: [] for name in ways}
+        run(plain, tree)  # warms the caches
+        for _ in range(options.rounds):
+            for name, argv in ways.items():
+                seconds[name].append(run(argv, tree) if argv else run_probe(options.python, tree, common))
+        what = "s" if options.wall else "CPU s"
+        print(f"{options.tests} trivial tests, {options.rounds} rounds, medians")
+        print(f"{'':22}{what:>10}{'cost':>10}")
+        for name, values in seconds.items():
+            ratios = [value / base - 1 for value, base in zip(values, seconds["plain pytest"], strict=True)]
+            print(f"{name:22}{statistics.median(values):10.2f}{statistics.median(ratios):10.1%}")
+
+
+if __name__ == "__main__":
+    main()

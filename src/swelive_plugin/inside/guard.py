@@ -1,0 +1,385 @@
+"""Compares what runs the tests with what it was before any graded code could be imported, and reports differences.
+
+A part of the probe: it rides beside it, needs pytest and the standard library, and runs on Python 3.6. It
+judges nothing: whether a difference is tampering is decided outside, against sessions whose code is trusted. It shares
+the process with the graded code, so it raises the price of a lie and proves nothing by itself.
+"""
+
+import inspect
+import os
+import sys
+import types
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Set, Tuple
+
+import pytest
+
+__all__ = ["Guard"]
+
+_OWN = ("pytest", "_pytest", "pluggy", "unittest", "builtins")
+_HOOKS = (
+    "pytest_runtest_protocol",
+    "pytest_runtest_setup",
+    "pytest_runtest_call",
+    "pytest_pyfunc_call",
+    "pytest_runtest_makereport",
+    "pytest_runtest_logreport",
+    "pytest_collection_modifyitems",
+)
+# What stands between a test's exception and its report: looked at for every test, not only at the end.
+_CRITICAL = (
+    "_pytest.reports.TestReport.from_item_and_call",
+    "_pytest.runner.TestReport",
+    "_pytest.runner.CallInfo.from_call",
+    "_pytest.runner.CallInfo.__init__",
+    "_pytest.runner.call_and_report",
+    "_pytest.runner.call_runtest_hook",
+    "_pytest.runner.pytest_runtest_makereport",
+    "_pytest.runner.pytest_runtest_call",
+    "_pytest.python.Function.runtest",
+    "_pytest.python.pytest_pyfunc_call",
+    "_pytest.unittest.TestCaseFunction.runtest",
+    "_pytest.unittest.TestCaseFunction._addexcinfo",
+    "_pytest._code.code.ExceptionInfo.from_current",
+    "unittest.case.TestCase.run",
+    "unittest.case.TestCase.failureException",
+    "builtins.AssertionError",
+)
+_WATCHED_CALLS = {
+    "gc.get_objects": "gc.get_objects",
+    "gc.get_referrers": "gc.get_referrers",
+    "sys.settrace": "sys.settrace",
+    "sys.setprofile": "sys.setprofile",
+    "sys.addaudithook": "sys.addaudithook",
+}
+_READERS_FOR_PEOPLE = ("linecache.py", "tokenize.py", "traceback.py", "warnings.py")
+
+
+class Guard(object):
+    """One session's guard: `take` before the tree is importable, then a plugin, `check` from the recorder, `finish`."""
+
+    def __init__(self, emit: Callable[[Dict[str, Any]], None], tree: str, test_files: Iterable[str]) -> None:
+        self.results = {}  # type: Dict[str, str]
+        self._emit = emit
+        self._root = os.path.join(os.path.abspath(tree), "")
+        self._test_files = {os.path.join(self._root, name) for name in test_files}
+        self._said = set()  # type: Set[Tuple[Any, ...]]
+        self._kept = []  # type: List[Tuple[str, Any, str, Any, Any]]
+        self._critical = []  # type: List[Tuple[Any, str, Any, Any, Any]]
+        self._impls = {}  # type: Dict[int, Tuple[Any, Any, Any, str]]
+        self._fast_impls = []  # type: List[Tuple[Any, Any, str]]
+        self._items = {}  # type: Dict[int, Tuple[Any, ...]]
+        self._compiled = {}  # type: Dict[str, Set[int]]
+        self._codes = []  # type: List[Any]
+        self._manager = None  # type: Any
+        self._test = ""
+        self._bait = _bait()
+        self._bait_cells = _cells(self._bait)
+
+    # Before the tree is importable
+
+    def take(self, own_modules: Iterable[Any] = ()) -> None:
+        """Remember every function and class of pytest, pluggy, unittest, builtins and the probe."""
+        modules = [m for name, m in sorted(sys.modules.items()) if name.split(".")[0] in _OWN and _is_module(m)]
+        self._kept = [entry for module in modules + list(own_modules) for entry in _callables(module)]
+        wanted = set(_CRITICAL)
+        self._critical = [
+            (vars(owner).get, name, value, _function(value) or _nested, code or _nested.__code__)
+            for key, owner, name, value, code in self._kept
+            if key in wanted
+        ]
+
+    def watch_compiler(self) -> None:
+        """Remember which code objects the assertion rewriter made from each file, as they pass."""
+        try:
+            import _pytest.assertion.rewrite as rewrite
+        except ImportError:
+            return
+        for name in ("_rewrite_test", "_read_pyc"):
+            real = getattr(rewrite, name, None)
+            if real is not None:
+                setattr(rewrite, name, self._watched(real))
+
+    def _watched(self, real: Callable[..., Any]) -> Callable[..., Any]:
+        def watched(*args: Any, **kwargs: Any) -> Any:
+            made = real(*args, **kwargs)
+            for code in made if isinstance(made, tuple) else (made,):
+                if isinstance(code, types.CodeType):
+                    self._codes.append(code)  # ids stay true while it lives
+                    self._compiled.setdefault(code.co_filename, set()).update(_nested(code))
+            return made
+
+        return watched
+
+    def watch_calls(self) -> None:
+        """Listen to what the interpreter announces (Python 3.8): who looks for our objects, who reads test files."""
+        if hasattr(sys, "addaudithook"):
+            sys.addaudithook(self._audit)
+
+    def _audit(self, event: str, args: Tuple[Any, ...]) -> None:
+        if event == "open":
+            path = args[0]
+            if type(path) is str and (path in self._test_files or path.startswith("/proc/")):
+                self._saw("open", self._relative(path))
+        elif event in _WATCHED_CALLS:
+            self._saw(event, "")
+        elif event == "object.__setattr__" and args[1] == "__code__":
+            self._saw("__code__", str(getattr(args[0], "__name__", "")))
+
+    def _saw(self, what: str, name: str) -> None:
+        frame = sys._getframe(2)  # type: Any
+        for _ in range(40):
+            if frame is None:
+                return
+            file = frame.f_code.co_filename
+            if os.path.basename(file) in _READERS_FOR_PEOPLE:
+                return  # a traceback or a warning is being shown
+            relative = self._relative(file)
+            if relative != file:
+                self._say(
+                    ("saw", what, name, relative), {"e": "saw", "what": what, "name": name}, (file, frame.f_lineno)
+                )
+                return
+            if what == "open" and "_pytest" in file:
+                return  # pytest reads the tests that it collects
+            frame = frame.f_back
+
+    # While pytest starts and collects
+
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_load_initial_conftests(self, early_config: Any) -> Iterator[None]:
+        # installed plugins are loaded now, conftest.py files are not: what plugins changed is the environment's own
+        self._manager = early_config.pluginmanager
+        self.compare("plugins")
+        self.take()
+        for hook, impl in _implementations(self._manager):
+            self._impls[id(impl)] = (impl, impl.function, _code(impl.function), hook)
+            if hook in _HOOKS:
+                self._fast_impls.append((impl, impl.function, hook))
+        yield
+
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_collection_finish(self, session: Any) -> Iterator[None]:
+        yield
+        for item in session.items:
+            self.results[item.nodeid] = "collected"
+            self.add_item(item)
+        self.compare("collection")
+
+    def add_item(self, item: Any) -> None:
+        """Remember the code of one test, and say so if it is not what was compiled from the test's own file."""
+        holder, name, function = _test_function(item)
+        if function is None:
+            return
+        code = function.__code__
+        file = code.co_filename
+        known = self._compiled.get(file)
+        if known is not None and id(code) not in known:
+            self._say(("item", item.nodeid), {"e": "changed", "what": "test code", "test": item.nodeid}, code)
+        self._items[id(item)] = (item, function, code, item.__dict__.get("_obj"), holder, name, _get(holder, name))
+
+    # For every test: hot
+
+    def check(self, item: Any) -> None:
+        """Compare what this test depends on."""
+        for get, name, value, function, code in self._critical:
+            if get(name) is not value or function.__code__ is not code:
+                self._test = item.nodeid
+                self.compare("test")
+                break
+        for impl, function, hook in self._fast_impls:
+            if impl.function is not function:
+                self._hook_changed(impl, hook, item.nodeid)
+        saved = self._items.get(id(item))
+        if saved is not None and (
+            saved[1].__code__ is not saved[2]
+            or "runtest" in item.__dict__
+            or item.__dict__.get("_obj") is not saved[3]
+            or (saved[4] is not None and saved[4].__dict__.get(saved[5]) is not saved[6])
+        ):
+            self._item_changed(item, saved)
+
+    def _item_changed(self, item: Any, saved: Tuple[Any, ...]) -> None:
+        event = {"e": "changed", "what": "test code", "test": item.nodeid, "when": "test"}
+        if saved[1].__code__ is not saved[2]:
+            self._say(("code", item.nodeid), event, saved[1].__code__)
+        if "runtest" in item.__dict__:
+            event["what"] = "test runner"
+            self._say(("runtest", item.nodeid), event, _code(item.__dict__["runtest"]))
+        for now, before in (
+            (item.__dict__.get("_obj"), saved[3]),
+            (_get(saved[4], saved[5]), saved[6]),
+        ):
+            code = _code(now)
+            # asyncio plugins and their like wrap the function: what matters is who did
+            if now is not before and now is not None and code is not None and code is not saved[2]:
+                installed = self._relative(code.co_filename) == code.co_filename and os.path.exists(code.co_filename)
+                if installed or code.co_filename == saved[2].co_filename:
+                    continue
+                event["what"] = "test function"
+                self._say(("function", item.nodeid), event, code)
+
+    def _hook_changed(self, impl: Any, hook: str, test: str) -> None:
+        event = {"e": "changed", "what": "hook %s of %s" % (hook, impl.plugin_name), "test": test}
+        self._say(("impl", id(impl), id(impl.function)), event, _code(impl.function))
+
+    # Once in a while
+
+    def compare(self, when: str) -> None:
+        """Report what is not what it was; each difference once."""
+        for key, owner, name, value, code in self._kept:
+            now = owner.__dict__.get(name)
+            if now is not value or (code is not None and _code(now) is not code):
+                event = {"e": "changed", "what": key, "when": when, "test": self._test}
+                self._say((key, id(now)), event, _code(now) or now)
+
+    def finish(self) -> None:
+        """Report what the session left behind, just before its end is written."""
+        self.compare("end")
+        for impl, function, _code_then, hook in list(self._impls.values()):
+            if impl.function is not function or _code(impl.function) is not _code_then:
+                self._hook_changed(impl, hook, "")
+        if self._manager is not None:
+            self._late_hooks()
+        for what, function in (("sys.settrace", sys.gettrace()), ("sys.setprofile", sys.getprofile())):
+            code = _code(function) or _code(vars(type(function)).get("__call__"))
+            if code is not None and self._relative(code.co_filename) != code.co_filename:
+                self._say((what,), {"e": "changed", "what": what}, code)
+        if _cells(self._bait) != self._bait_cells or set(self.results.values()) - {"collected"}:
+            self._emit({"e": "changed", "what": "bait", "when": "end"})
+        self._modules()
+
+    def _late_hooks(self) -> None:
+        """Name every hook from the tree, and those that have no file."""
+        for hook, impl in _implementations(self._manager):
+            code = _code(impl.function)
+            file = code.co_filename if code is not None else ""
+            relative = self._relative(file)
+            if id(impl) in self._impls and relative == file:
+                continue
+            if relative == file and os.path.exists(file):
+                continue  # an installed plugin, loaded late
+            event = {"e": "hook", "hook": hook, "plugin": str(impl.plugin_name), "late": id(impl) not in self._impls}
+            self._say(("hook", hook, impl.plugin_name, file), event, code)
+
+    def _modules(self) -> None:
+        found = {}
+        for name, module in sorted(sys.modules.items()):
+            file = getattr(module, "__file__", None)
+            if isinstance(file, str) and "." not in name and _is_module(module):
+                relative = self._relative(file)
+                if relative != file:
+                    found[name] = relative
+        self._emit({"e": "modules", "tree": found})
+
+    def _say(self, key: Tuple[Any, ...], event: Dict[str, Any], where: Any) -> None:
+        if key in self._said:
+            return
+        self._said.add(key)
+        file, line = _where(where)
+        self._emit(dict(event, file=self._relative(file), line=line))
+
+    def _relative(self, file: str) -> str:
+        """Return ``file`` relative to the tree if it lies there and is not an installed package, else as it is."""
+        if file.startswith(self._root):
+            inside = file[len(self._root) :]
+            if "site-packages" not in inside:
+                return inside
+        return file
+
+
+def _is_module(module: Any) -> bool:
+    return isinstance(module, types.ModuleType)
+
+
+def _callables(module: Any) -> Iterator[Tuple[str, Any, str, Any, Any]]:
+    """Yield (name, owner, attribute, value, code) of a module's functions and classes, and of its classes' own."""
+    for name, value in list(vars(module).items()):
+        if not callable(value):
+            continue
+        key = "%s.%s" % (module.__name__, name)
+        yield key, module, name, value, _code(value)
+        if isinstance(value, type) and value.__module__ == module.__name__ and module.__name__ != "builtins":
+            for attribute, inner in list(vars(value).items()):
+                if isinstance(inner, (types.FunctionType, classmethod, staticmethod, property, type)):
+                    yield "%s.%s" % (key, attribute), value, attribute, inner, _code(inner)
+
+
+def _function(value: Any) -> Any:
+    """Return the function behind a method, property or wrapper, ``None`` where there is none."""
+    if isinstance(value, (classmethod, staticmethod, types.MethodType)):
+        value = value.__func__
+    elif isinstance(value, property):
+        value = value.fget
+    return value if isinstance(value, types.FunctionType) else None
+
+
+def _code(value: Any) -> Any:
+    function = _function(value)
+    return function.__code__ if function is not None else None
+
+
+def _where(value: Any) -> Tuple[str, int]:
+    if isinstance(value, tuple):
+        return value
+    if isinstance(value, types.CodeType):
+        return value.co_filename, value.co_firstlineno
+    owner = value if isinstance(value, type) else type(value)
+    module = sys.modules.get(str(getattr(owner, "__module__", "")))
+    return str(getattr(module, "__file__", None) or ""), 0
+
+
+def _nested(code: Any) -> Iterator[int]:
+    yield id(code)
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            for inner in _nested(constant):
+                yield inner
+
+
+def _implementations(manager: Any) -> Iterator[Tuple[str, Any]]:
+    for name, caller in sorted(vars(manager.hook).items()):
+        if hasattr(caller, "get_hookimpls"):
+            for impl in caller.get_hookimpls():
+                yield name, impl
+
+
+def _get(holder: Any, name: str) -> Any:
+    return holder.__dict__.get(name) if holder is not None else None
+
+
+def _test_function(item: Any) -> Tuple[Any, str, Optional[Any]]:
+    """Return (class that holds it or ``None``, name, function) of a test, without making an instance of its class."""
+    name = getattr(item, "originalname", None) or str(item.name).split("[")[0]
+    cls = getattr(item, "cls", None)
+    holder, value = None, None  # type: Any, Any
+    if isinstance(cls, type):
+        for base in cls.__mro__:
+            if name in base.__dict__:
+                holder, value = base, base.__dict__[name]
+                break
+    else:
+        value = item.__dict__.get("_obj")
+    if isinstance(value, (classmethod, staticmethod, types.MethodType)):
+        value = value.__func__
+    try:
+        value = inspect.unwrap(value) if value is not None else None
+    except ValueError:
+        value = None
+    return holder, name, value if isinstance(value, types.FunctionType) else None
+
+
+def _bait() -> Callable[[Dict[str, Any]], None]:
+    """Return something that looks like the recorder's sender to whoever searches memory for it. Nothing calls it."""
+    sent = []  # type: List[bytes]
+
+    def _encode(record: Dict[str, Any]) -> bytes:
+        return repr(sorted(record.items())).encode("utf-8")
+
+    def _send(record: Dict[str, Any]) -> None:
+        sent.append(_encode(record))
+
+    return _send
+
+
+def _cells(function: Any) -> Tuple[Any, ...]:
+    return (function.__code__, *[cell.cell_contents for cell in function.__closure__])

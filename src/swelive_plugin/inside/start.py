@@ -1,0 +1,208 @@
+"""How the probe starts pytest: nothing of the graded tree is importable until pytest and the recorder are there.
+
+A part of the probe: it rides beside it, needs pytest and the standard library, and runs on Python 3.6.
+"""
+
+import os
+import sys
+from typing import Any, Dict, Iterator, List, Optional, Tuple
+
+import pytest
+
+__all__ = ["Starter", "import_pytest_whole", "open_site", "stand_in_main"]
+
+_KEPT = []  # type: List[Any]
+
+
+class Starter(object):
+    """Registered beside the recorder: settles options and entry points while pytest starts."""
+
+    def __init__(self, recorder: Any, config: Dict[str, Any]) -> None:
+        self.recorder = recorder
+        self.config = config
+
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_cmdline_parse(self, pluginmanager: Any, args: Any) -> Iterator[None]:
+        load = pluginmanager.load_setuptools_entrypoints
+
+        def load_installed(*names: Any, **kwargs: Any) -> Any:
+            with _only_installed(self.config["site_folders"], self.config.get("plugins")):
+                return load(*names, **kwargs)
+
+        pluginmanager.load_setuptools_entrypoints = load_installed
+        outcome = yield
+        del pluginmanager.load_setuptools_entrypoints
+        if outcome.excinfo is None:  # type: ignore[attr-defined]
+            config = outcome.get_result()  # type: ignore[attr-defined]
+            for name, value in self.config.get("options", {}).items():
+                if hasattr(config.option, name):
+                    setattr(config.option, name, value)
+            worker_path = getattr(sys.modules.get("xdist.plugin"), "_sys_path", None)  # xdist >= 1.34
+            if getattr(config.option, "numprocesses", None) and worker_path is not None:
+                worker_path.append(os.path.dirname(self.config["probe"]))
+                name = os.path.splitext(os.path.basename(self.config["probe"]))[0]
+                config.option.plugins.append(name)  # one or the other reaches the workers, as xdist's age goes
+                object.__setattr__(config.invocation_params, "args", args + ["-p", name])
+
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_load_initial_conftests(self) -> Iterator[None]:
+        outcome = yield
+        excinfo = outcome.excinfo  # type: ignore[attr-defined]
+        if excinfo is not None:
+            cause = getattr(excinfo[1], "__cause__", None) or excinfo[1]
+            self.recorder.broken("conftest: %s: %s" % (type(cause).__name__, str(cause)[:300]))
+
+
+class _only_installed(object):  # noqa: N801
+    """While it holds, entry points come only from what is installed in the site folders, not from the graded tree.
+
+    A ``*.dist-info`` folder in a tree that is on ``sys.path`` is all that it takes to register a plugin. What an
+    ``.egg-link`` in a site folder names is installed too (the old way of ``pip install -e``).
+    """
+
+    def __init__(self, site_folders: List[str], names: Optional[List[str]]) -> None:
+        self.site_folders = site_folders
+        self.names = None if names is None else {_normal(name) for name in names}
+        manager = sys.modules.get("pluggy._manager") or sys.modules.get("pluggy.manager")
+        module = getattr(manager, "importlib_metadata", None)
+        if module is None and hasattr(manager, "importlib"):
+            module = sys.modules.get("importlib.metadata")
+        self.module = module  # None: pluggy asks pkg_resources, which looked at sys.path before the tree was on it
+        self.real = getattr(module, "distributions", None)
+
+    def __enter__(self) -> None:
+        if self.real is not None:
+            self.module.distributions = self._distributions  # type: ignore[union-attr]
+
+    def __exit__(self, *_exc: object) -> None:
+        if self.real is not None:
+            self.module.distributions = self.real  # type: ignore[union-attr]
+
+    def _distributions(self, **_kwargs: Any) -> List[Any]:
+        found = list(self.real(path=list(self.site_folders)))  # type: ignore[misc]
+        for name, folder in _egg_links(self.site_folders):
+            found += [d for d in self.real(path=[folder]) if _normal(d.metadata["Name"]) == name]  # type: ignore[misc]
+        if self.names is not None:
+            found = [dist for dist in found if _normal(dist.metadata["Name"]) in self.names]
+        return found
+
+
+def _normal(name: Optional[str]) -> str:
+    return (name or "").lower().replace("_", "-").replace(".", "-")
+
+
+def _egg_links(site_folders: List[str]) -> Iterator[Tuple[str, str]]:
+    for folder in site_folders:
+        for entry in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
+            if entry.endswith(".egg-link"):
+                with open(os.path.join(folder, entry), encoding="utf-8") as stream:
+                    yield _normal(entry[: -len(".egg-link")]), stream.readline().strip()
+
+
+def import_pytest_whole() -> None:
+    """Import all of pytest's own plugins and what they need while the tree can't shadow any of it."""
+    import importlib
+
+    try:
+        from _pytest.config import default_plugins
+    except ImportError:
+        default_plugins = ()  # type: ignore[assignment]
+    needed = ["doctest", "unittest.mock", "shlex", "importlib.util"]
+    for name in needed + ["_pytest." + plugin for plugin in default_plugins]:
+        try:
+            importlib.import_module(name)
+        except ImportError:
+            pass
+    try:
+        importlib.import_module("importlib.metadata")
+    except ImportError:
+        manager = sys.modules.get("pluggy._manager") or sys.modules.get("pluggy.manager")
+        if getattr(manager, "importlib_metadata", None) is None:
+            try:
+                importlib.import_module("pkg_resources")
+            except ImportError:
+                pass
+
+
+def open_site(config: Dict[str, Any]) -> None:
+    """Do what the interpreter does at an ordinary start, only later, and with no start-up file of the tree."""
+    import importlib
+    import importlib.machinery
+    import site
+
+    trusted = sys.path[:]
+    hooks = {name: getattr(site, name) for name in ("execsitecustomize", "execusercustomize")}
+    for name in hooks:
+        setattr(site, name, _no_customize)
+    try:
+        site.main()
+    finally:
+        for name, function in hooks.items():
+            setattr(site, name, function)
+    _move(config.get("path_map", []))
+    if importlib.machinery.PathFinder.find_spec("sitecustomize", trusted) is not None:
+        whole, sys.path[:] = sys.path[:], trusted
+        try:
+            importlib.import_module("sitecustomize")
+        finally:
+            sys.path[:] = whole + [entry for entry in sys.path if entry not in whole]
+    _ordinary_flags()
+
+
+def _no_customize() -> None:
+    return None
+
+
+def _move(path_map: List[List[str]]) -> None:
+    """Point what an editable install left at this grade's tree, where nothing is mounted at the recorded place."""
+
+    def moved(path: Any) -> Any:
+        for old, new in path_map:
+            if isinstance(path, str) and (path == old or path.startswith(old.rstrip("/") + "/")):
+                return new.rstrip("/") + path[len(old.rstrip("/")) :]
+        return path
+
+    if not path_map:
+        return
+    sys.path[:] = [moved(entry) for entry in sys.path]
+    tables = [
+        getattr(module, name, None)
+        for key, module in list(sys.modules.items())
+        if key.startswith("__editable__")
+        for name in ("MAPPING", "NAMESPACES")
+    ]  # setuptools
+    tables += [getattr(finder, "known_source_files", None) for finder in sys.meta_path]  # scikit-build-core
+    for table in tables:
+        if isinstance(table, dict):
+            for key, value in list(table.items()):
+                table[key] = [moved(item) for item in value] if isinstance(value, list) else moved(value)
+
+
+def _ordinary_flags() -> None:
+    """Hide ``-S`` from what copies this interpreter's flags to children (multiprocessing): they need site."""
+
+    class flags(tuple):  # type: ignore[type-arg]  # noqa: N801
+        def __repr__(self) -> str:
+            return "sys.flags(%s)" % ", ".join("%s=%r" % pair for pair in vars(self).items())
+
+    real = sys.flags
+    names = [part.split("=")[0] for part in repr(real)[len("sys.flags(") : -1].split(", ")]
+    values = [0 if name == "no_site" else getattr(real, name) for name in names]
+    ordinary = flags(values)
+    for name, value in zip(names, values):
+        setattr(ordinary, name, value)
+    sys.flags = ordinary  # type: ignore[assignment]
+
+
+def stand_in_main(args: List[str]) -> None:
+    """Make ``__main__`` and ``sys.argv`` what ``python -m pytest`` has: multiprocessing reads them for its children."""
+    import importlib.util
+    import types
+
+    spec = importlib.util.find_spec("pytest.__main__" if hasattr(pytest, "__path__") else "pytest")
+    module = types.ModuleType("__main__")
+    module.__spec__ = spec
+    module.__file__ = str(spec.origin if spec else pytest.__file__)
+    _KEPT.append(sys.modules["__main__"])
+    sys.modules["__main__"] = module
+    sys.argv[:] = [module.__file__] + args
