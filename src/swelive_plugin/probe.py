@@ -500,7 +500,8 @@ def main() -> None:
         plugins.append(parts["canaries"].Canaries(recorder, config["tree"]))
     start.open_site(config)
     os.environ.update(config.get("env", {}))
-    sys.path[0:0] = [folder for folder in config.get("extra_path", []) if folder not in sys.path]
+    extra = list(config.get("extra_path", [])) + os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    sys.path[0:0] = [folder for folder in extra if folder and folder not in sys.path]
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())  # last: projects that need it find themselves, but shadow nothing
     cache = os.path.join(tempfile.gettempdir(), "pytest-cache-%d" % os.getpid())

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -19,6 +19,7 @@ from swelive_plugin.core.policy import ControlOutcome, Controls, Scope
 from swelive_plugin.core.scoring import files_to_run, score
 from swelive_plugin.core.verdict import Verdict
 from swelive_plugin.environments import Environment
+from swelive_plugin.grading.integrity import Facts, facts
 from swelive_plugin.grading.session import read_session_folder, run_session
 from swelive_plugin.grading.settings import Progress, Settings, scratch
 from swelive_plugin.sandbox import Sandbox
@@ -38,6 +39,7 @@ class ControlRun:
     session: Session
     verdict: Verdict
     folder: Path
+    facts: Facts = field(default_factory=Facts)
 
     @property
     def ran_nothing(self) -> bool:
@@ -56,6 +58,11 @@ class ControlReport:
     def outcomes(self) -> Controls:
         """The controls as scoring takes them."""
         return Controls(base=_outcomes(self.base.session), gold=_outcomes(self.gold.session) if self.gold else None)
+
+    @property
+    def facts(self) -> Facts:
+        """What the trusted sessions show: normal in this environment, so no sign of tampering."""
+        return self.base.facts | self.gold.facts if self.gold else self.base.facts
 
     @property
     def pass_at_base(self) -> tuple[str, ...]:
@@ -102,9 +109,9 @@ def run_controls(
                 if progress:
                     progress(f"{which} control")
                 _run(which, instance, environment, sandbox, settings, scope, folder)
-            session = read_session_folder(folder)
+            session, read = read_session_folder(folder)
         verdict = score(instance, session, scope=scope)
-        runs[which] = ControlRun(which, session, verdict, folder)
+        runs[which] = ControlRun(which, session, verdict, folder, facts(read, session))
     return ControlReport(base=runs["base"], gold=runs.get("gold"))
 
 

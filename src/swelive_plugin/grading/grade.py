@@ -28,6 +28,7 @@ from swelive_plugin.errors import (
 )
 from swelive_plugin.extensions import environment_provider, policy_named, sandbox_named
 from swelive_plugin.grading.controls import ControlReport, run_controls
+from swelive_plugin.grading.integrity import CHECKED, judge, scan_patch
 from swelive_plugin.grading.session import SessionResult, run_session
 from swelive_plugin.grading.settings import Progress, Settings, scratch
 from swelive_plugin.sandbox import Sandbox
@@ -211,6 +212,21 @@ def run_tests(grade: Grade) -> Verdict | None:
     return None
 
 
+def check_integrity(grade: Grade) -> Verdict | None:
+    """Judge whether the session can be believed, with the trusted sessions as the measure of what is normal."""
+    assert grade.result is not None
+    assert grade.application is not None
+    grade.checked += CHECKED
+    grade.findings += judge(
+        grade.result.read,
+        grade.result.session,
+        touched=grade.application.changed,
+        control=grade.controls.facts if grade.controls else None,
+    )
+    grade.findings += scan_patch(grade.prediction.patch, known=grade.instance.patch)
+    return None
+
+
 def score_session(grade: Grade) -> Verdict | None:
     """Turn the session into a verdict, and check it against the controls."""
     assert grade.result is not None
@@ -292,6 +308,7 @@ STEPS: tuple[Step, ...] = (
     make_tree,
     run_both_controls,
     run_tests,
+    check_integrity,
     score_session,
 )
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from swelive_plugin.core.outcome import Session, reduce_events, with_prefix
 from swelive_plugin.environments import TESTBED, Environment
 from swelive_plugin.errors import InfraError
+from swelive_plugin.grading.integrity import ChannelRead, read_channel
 from swelive_plugin.grading.launch import Channel, Launch, copy_probe, launch_argv, pytest_args, write_config
 from swelive_plugin.grading.settings import Settings
-from swelive_plugin.readers.events import read_events
 from swelive_plugin.sandbox import Command, Completed, Limits, Mount, Sandbox
 
 __all__ = ["SessionResult", "read_session_folder", "run_session"]
@@ -25,6 +25,7 @@ class SessionResult:
     """What one session left: its outcomes, how it ended, and the files that show it."""
 
     session: Session
+    read: ChannelRead
     completed: Completed
     events: Path
     output: Path
@@ -65,6 +66,7 @@ def run_session(
             site_folders=environment.site_folders,
             pytest_args=pytest_args(test_files, extra=extra_args),
             path_map=() if root == TESTBED else ((str(environment.tree), root),),
+            test_files=tuple(test_files),
         )
         config = write_config(launch, inside_folder)
         command = Command(
@@ -85,18 +87,19 @@ def run_session(
         completed = sandbox.run(command, output=output, started=started)
     if completed.ended_by == "interrupted":
         raise InfraError("the session was interrupted", hint="run again: what is finished is kept")
-    session = _read(events, root, timed_out=completed.ended_by == "wall_clock")
-    return SessionResult(session, completed, events, output, root)
+    session, read = _read(events, root, timed_out=completed.ended_by == "wall_clock")
+    return SessionResult(session, read, completed, events, output, root)
 
 
-def read_session_folder(folder: Path) -> Session:
-    """Return the session that was kept in ``folder`` with its ``done.json``."""
+def read_session_folder(folder: Path) -> tuple[Session, ChannelRead]:
+    """Return the session that was kept in ``folder`` with its ``done.json``, and its records."""
     done = json.loads((folder / "done.json").read_text("utf-8"))
     return _read(folder / "events.jsonl", done["root"], timed_out=done["ended_by"] == "wall_clock")
 
 
-def _read(events: Path, root: str, *, timed_out: bool) -> Session:
-    return _relative_to(reduce_events(read_events(events), timed_out=timed_out), root)
+def _read(events: Path, root: str, *, timed_out: bool) -> tuple[Session, ChannelRead]:
+    read = read_channel(events)
+    return _relative_to(reduce_events(read.events, timed_out=timed_out), root), read
 
 
 def _relative_to(session: Session, root: str) -> Session:
