@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -15,7 +16,7 @@ import pytest
 
 from swelive_plugin.errors import SandboxError
 from swelive_plugin.sandbox import Command, Limits, Mount, Sandbox
-from swelive_plugin.sandbox._supervise import interrupt_all
+from swelive_plugin.sandbox._supervise import Usage, Watch, interrupt_all
 from tests.sandbox.conftest import PYTHON, Run
 
 MIB = 1024 * 1024
@@ -30,6 +31,16 @@ def is_open(number):
     return True
 print([number for number in range(200) if is_open(number)])
 """
+
+
+class BlindTree:
+    """A tree that sees nobody and reaches nobody."""
+
+    def usage(self, limits: Limits) -> Usage | None:
+        return None
+
+    def kill(self) -> None:
+        pass
 
 
 def carriers_of(mark: str) -> list[int]:
@@ -185,6 +196,29 @@ def test_daemon_that_holds_the_output_neither_blocks_nor_survives(run: Run) -> N
     assert (ran.completed.ended_by, ran.text) == ("exit", "parent is done\n")
     assert ran.completed.duration_s < 10
     assert carriers_of("mark-of-the-daemon") == []
+
+
+def test_flood_of_a_process_that_got_away_is_not_waited_for(tmp_path: Path) -> None:
+    """Without namespaces one can get away (here: the watch is blind); what it writes must not be read for ever."""
+    reading, writing = os.pipe()
+
+    def flood() -> None:
+        with contextlib.suppress(BrokenPipeError):
+            while True:
+                os.write(writing, b"x" * 4096)
+
+    thread = threading.Thread(target=flood)
+    thread.start()
+    try:
+        with subprocess.Popen(["true"]) as process, (tmp_path / "output").open("wb", buffering=0) as output:
+            process.wait()
+            watch = Watch(process, Limits(output_mib=1), BlindTree(), reading, output)
+            watch.drain()
+    finally:
+        os.close(reading)
+        thread.join()
+        os.close(writing)
+    assert 0 < watch.written <= MIB
 
 
 def test_keyboard_interrupt_kills_the_tree_and_goes_on(run: Run) -> None:

@@ -40,6 +40,7 @@ __all__ = [
 
 MIB = 1024 * 1024
 CHUNK = 256 * 1024
+DRAIN_READS = 64
 UNSEEN_TICK_S, FIRST_TICK_S, TICK_S = 0.003, 0.02, 0.05
 """Seconds between two looks: before there is anything to see, in the first second, and later."""
 DYING_S = 10.0
@@ -174,8 +175,10 @@ class Watch:
     def drain(self) -> None:
         """Take what is left in the pipes now that the tree is dead; never wait for an end that others hold."""
         for fd in (self.pipe, *self.readers):
-            while readable([fd], 0) and self.serve(fd):
-                pass
+            # bounded: without namespaces a process may have got away, and go on writing for ever
+            for _ in range(DRAIN_READS):
+                if not readable([fd], 0) or not self.serve(fd):
+                    break
 
 
 _RUNNING: list[Watch] = []
