@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+import uuid
 from pathlib import Path
 
 import psutil
@@ -31,6 +32,12 @@ def is_open(number):
     return True
 print([number for number in range(200) if is_open(number)])
 """
+
+
+@pytest.fixture
+def mark() -> str:
+    """Something by which this test's processes are found among all others."""
+    return f"mark-{uuid.uuid4().hex}"
 
 
 class BlindTree:
@@ -149,15 +156,15 @@ def test_thread_bomb_is_stopped(run_hidden: Run) -> None:
     assert ran.completed.ended_by == "processes"
 
 
-def test_fork_bomb_is_stopped(run_hidden: Run) -> None:
+def test_fork_bomb_is_stopped(run_hidden: Run, mark: str) -> None:
     """Every process forks until the depth is reached: 64 of them at most, should the limit fail."""
     ran = run_hidden(
         "import os, time\nfor _ in range(6): os.fork()\ntime.sleep(30)",
-        "mark-of-the-bomb",
+        mark,
         limits=Limits(wall_clock_s=20, processes=10),
     )
     assert ran.completed.ended_by == "processes"
-    assert carriers_of("mark-of-the-bomb") == []
+    assert carriers_of(mark) == []
 
 
 def test_cpu_time_is_summed_over_the_tree(run: Run) -> None:
@@ -181,7 +188,7 @@ def test_file_size(run: Run) -> None:
     assert (ran.completed.ended_by, ran.text) == ("exit", "File too large\n")
 
 
-def test_daemon_that_holds_the_output_neither_blocks_nor_survives(run: Run) -> None:
+def test_daemon_that_holds_the_output_neither_blocks_nor_survives(run: Run, mark: str) -> None:
     """A detached grandchild keeps stdout: who waits for the pipe's end waits for it."""
     ran = run(
         "import os, sys, time\n"
@@ -190,12 +197,12 @@ def test_daemon_that_holds_the_output_neither_blocks_nor_survives(run: Run) -> N
         "    if not os.fork():\n        time.sleep(60)\n"
         "    os._exit(0)\n"
         "os.wait(); time.sleep(0.1); print('parent is done')",
-        "mark-of-the-daemon",
+        mark,
         limits=Limits(wall_clock_s=30),
     )
     assert (ran.completed.ended_by, ran.text) == ("exit", "parent is done\n")
     assert ran.completed.duration_s < 10
-    assert carriers_of("mark-of-the-daemon") == []
+    assert carriers_of(mark) == []
 
 
 def test_flood_of_a_process_that_got_away_is_not_waited_for(tmp_path: Path) -> None:
@@ -221,80 +228,80 @@ def test_flood_of_a_process_that_got_away_is_not_waited_for(tmp_path: Path) -> N
     assert 0 < watch.written <= MIB
 
 
-def test_keyboard_interrupt_kills_the_tree_and_goes_on(run: Run) -> None:
+def test_keyboard_interrupt_kills_the_tree_and_goes_on(run: Run, mark: str) -> None:
     timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
     began = time.monotonic()
     try:
         with pytest.raises(KeyboardInterrupt):
-            run("import time; time.sleep(60)", "mark-of-the-interrupted", started=lambda pid: timer.start())
+            run("import time; time.sleep(60)", mark, started=lambda pid: timer.start())
     finally:
         timer.cancel()
     assert time.monotonic() - began < 10
-    assert carriers_of("mark-of-the-interrupted") == []
+    assert carriers_of(mark) == []
 
 
-def test_interrupt_all_ends_the_commands_of_other_threads(run: Run) -> None:
+def test_interrupt_all_ends_the_commands_of_other_threads(run: Run, mark: str) -> None:
     """Ctrl-C reaches only the main thread."""
     told: list[int] = []
     begun = time.monotonic()
     ran = run(
         "import time; time.sleep(60)",
-        "mark-of-the-stopped",
+        mark,
         started=lambda pid: threading.Timer(0.3, lambda: told.append(interrupt_all())).start(),
     )
     assert (ran.completed.ended_by, told) == ("interrupted", [1])
     assert time.monotonic() - begun < 10
-    assert carriers_of("mark-of-the-stopped") == []
+    assert carriers_of(mark) == []
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no disk that is always full")
-def test_full_disk_is_our_error_and_ends_the_command(sandbox: Sandbox) -> None:
-    command = Command(("/bin/sh", "-c", "echo mark-of-the-full-disk; sleep 60"), "/tmp")
+def test_full_disk_is_our_error_and_ends_the_command(sandbox: Sandbox, mark: str) -> None:
+    command = Command(("/bin/sh", "-c", f"echo {mark}; sleep 60"), "/tmp")
     with pytest.raises(SandboxError, match="/dev/full can't be written: No space left on device"):
         sandbox.run(command, output=Path("/dev/full"))
-    assert carriers_of("mark-of-the-full-disk") == []
+    assert carriers_of(mark) == []
 
 
-def test_error_in_started_kills_the_tree(run: Run) -> None:
+def test_error_in_started_kills_the_tree(run: Run, mark: str) -> None:
     """The very first moment: bubblewrap has not yet said who its child is."""
 
     def fail(pid: int) -> None:
         raise RuntimeError("boom")
 
     with pytest.raises(RuntimeError, match="boom"):
-        run("import time; time.sleep(60)", "mark-of-the-unlucky", started=fail)
-    assert carriers_of("mark-of-the-unlucky") == []
+        run("import time; time.sleep(60)", mark, started=fail)
+    assert carriers_of(mark) == []
 
 
-def test_nothing_outlives_a_killed_driver(tmp_path: Path, bubblewrap: Sandbox) -> None:
+def test_nothing_outlives_a_killed_driver(tmp_path: Path, bubblewrap: Sandbox, mark: str) -> None:
     """SIGKILL gives the driver no moment to clean up: the kernel must."""
     source = (
         "import sys; from pathlib import Path; from swelive_plugin.sandbox import Command;"
         "from swelive_plugin.sandbox.find import find_sandbox;"
-        "find_sandbox('bwrap').run(Command(('/bin/sh', '-c', 'sleep 60; : mark-of-the-orphan'), '/tmp'),"
+        "find_sandbox('bwrap').run(Command(('/bin/sh', '-c', 'sleep 60; : ' + sys.argv[2]), '/tmp'),"
         " output=Path(sys.argv[1]), started=lambda pid: print(pid, flush=True))"
     )
-    argv = [sys.executable, "-c", source, str(tmp_path / "output")]
+    argv = [sys.executable, "-c", source, str(tmp_path / "output"), mark]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as driver:
         assert driver.stdout is not None
         assert driver.stdout.readline().strip().isdigit()
         time.sleep(0.3)
         driver.kill()
     until = time.monotonic() + 10
-    while carriers_of("mark-of-the-orphan") and time.monotonic() < until:
+    while carriers_of(mark) and time.monotonic() < until:
         time.sleep(0.02)
-    assert carriers_of("mark-of-the-orphan") == []
+    assert carriers_of(mark) == []
 
 
-def test_killing_the_started_pid_ends_all(run_hidden: Run) -> None:
+def test_killing_the_started_pid_ends_all(run_hidden: Run, mark: str) -> None:
     """Other threads stop a grade by the pid that `started` told them."""
     ran = run_hidden(
         "import os, time\nos.fork()\ntime.sleep(60)",
-        "mark-of-the-killed",
+        mark,
         started=lambda pid: threading.Timer(0.3, os.kill, (pid, signal.SIGKILL)).start(),
     )
     assert (ran.completed.exit_status, ran.completed.ended_by) == (-9, "signal")
-    assert carriers_of("mark-of-the-killed") == []
+    assert carriers_of(mark) == []
 
 
 def test_many_threads_run_at_once(sandbox: Sandbox, tmp_path: Path) -> None:
