@@ -22,9 +22,9 @@ from swelive_plugin.environments import Environment
 from swelive_plugin.grading.integrity import Facts, facts
 from swelive_plugin.grading.session import read_session_folder, run_session
 from swelive_plugin.grading.settings import Progress, Settings, scratch
+from swelive_plugin.grading.tree import make_graded_tree
 from swelive_plugin.sandbox import Sandbox
-from swelive_plugin.workspace.checkout import link_tree, remove_tree
-from swelive_plugin.workspace.graded import prepare_graded_tree
+from swelive_plugin.workspace.checkout import remove_tree
 
 __all__ = ["ControlReport", "ControlRun", "run_controls"]
 
@@ -90,6 +90,7 @@ def run_controls(
     instance: Instance,
     environment: Environment,
     *,
+    mirror: Path,
     sandbox: Sandbox,
     settings: Settings,
     scope: Scope,
@@ -108,7 +109,7 @@ def run_controls(
             if not (folder / "done.json").exists():
                 if progress:
                     progress(f"{which} control")
-                _run(which, instance, environment, sandbox, settings, scope, folder)
+                _run(which, instance, environment, mirror, sandbox, settings, scope, folder)
             session, read = read_session_folder(folder)
         verdict = score(instance, session, scope=scope)
         runs[which] = ControlRun(which, session, verdict, folder, facts(read, session))
@@ -135,6 +136,7 @@ def _run(
     which: Which,
     instance: Instance,
     environment: Environment,
+    mirror: Path,
     sandbox: Sandbox,
     settings: Settings,
     scope: Scope,
@@ -142,14 +144,9 @@ def _run(
 ) -> None:
     """Run one control and rename its report into place, so that a kill leaves nothing half done."""
     with scratch(settings.cache) as work:
-        tree = work / "tree"
-        link_tree(environment.tree, tree, private=not sandbox.overlays)
-        application = prepare_graded_tree(
-            tree,
-            base=environment.tree,
-            prediction=instance.patch if which == "gold" else "",
-            test_patch=instance.test_patch,
-            gold_patch=instance.patch,
+        gold = instance.patch if which == "gold" else ""
+        tree, application = make_graded_tree(
+            work, instance, gold, environment=environment, mirror=mirror, sandbox=sandbox
         )
         report = work / "report"
         result = run_session(

@@ -31,9 +31,9 @@ from swelive_plugin.grading.controls import ControlReport, run_controls
 from swelive_plugin.grading.integrity import CHECKED, judge, scan_patch
 from swelive_plugin.grading.session import SessionResult, run_session
 from swelive_plugin.grading.settings import Progress, Settings, scratch
+from swelive_plugin.grading.tree import make_graded_tree
 from swelive_plugin.sandbox import Sandbox
-from swelive_plugin.workspace.checkout import link_tree
-from swelive_plugin.workspace.graded import Application, prepare_graded_tree
+from swelive_plugin.workspace.graded import Application
 from swelive_plugin.workspace.mirror import ensure_mirror, repo_url
 
 __all__ = ["STEPS", "Grade", "grade", "run_steps"]
@@ -152,14 +152,14 @@ def make_tree(grade: Grade) -> Verdict | None:
     """Make the graded tree: the prediction, tests and pytest's configuration put back, the hidden tests on top."""
     assert grade.environment is not None
     assert grade.sandbox is not None
-    grade.tree = grade.work / "tree"
-    link_tree(grade.environment.tree, grade.tree, private=not grade.sandbox.overlays)
-    grade.application = prepare_graded_tree(
-        grade.tree,
-        base=grade.environment.tree,
-        prediction=grade.prediction.patch,
-        test_patch=grade.instance.test_patch,
-        gold_patch=grade.instance.patch,
+    assert grade.mirror is not None
+    grade.tree, grade.application = make_graded_tree(
+        grade.work,
+        grade.instance,
+        grade.prediction.patch,
+        environment=grade.environment,
+        mirror=grade.mirror,
+        sandbox=grade.sandbox,
     )
     grade.checked += ("files",)
     grade.findings += tuple(_findings_of(grade.application))
@@ -181,9 +181,11 @@ def run_both_controls(grade: Grade) -> Verdict | None:
         return None
     assert grade.environment is not None
     assert grade.sandbox is not None
+    assert grade.mirror is not None
     grade.controls = run_controls(
         grade.instance,
         grade.environment,
+        mirror=grade.mirror,
         sandbox=grade.sandbox,
         settings=grade.settings,
         scope=grade.scope,
