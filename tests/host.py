@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import swelive_plugin
 from swelive_plugin.core.instance import Instance, instance_from_row
 from swelive_plugin.environments import Environment, EnvironmentProvider
 from swelive_plugin.extensions import plugin_manager
@@ -41,7 +42,9 @@ class HostProvider:
         if not (folder / "tree").exists():
             folder.mkdir(parents=True, exist_ok=True)
             export_tree(mirror, instance.base_commit, folder / "tree")
-        roots = {Path(sys.prefix).resolve(), Path(sys.base_prefix).resolve()}
+        # ours is installed here, too: its entry point must be importable even though it stays inert
+        ours = Path(swelive_plugin.__file__).parents[1]
+        roots = {Path(sys.prefix).resolve(), Path(sys.base_prefix).resolve(), ours}
         return Environment(
             key=key,
             folder=folder,
