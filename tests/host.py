@@ -86,9 +86,10 @@ class Project:
         return Settings(repo_url=self.repo_url, cache=cache, **more)  # type: ignore[arg-type]
 
 
-def run_git_for_tests(*args: str, cwd: Path) -> str:
+def run_git_for_tests(*args: str, cwd: Path, date: str = "2025-06-01T00:00:00+0000") -> str:
     identity = ["-c", "user.name=t", "-c", "user.email=t@example.invalid", "-c", "commit.gpgsign=false"]
-    env = {**os.environ, "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull}
+    dates = {"GIT_AUTHOR_DATE": date, "GIT_COMMITTER_DATE": date}
+    env = {**os.environ, "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, **dates}
     done = subprocess.run(["git", *identity, *args], cwd=cwd, env=env, check=True, capture_output=True, text=True)
     return done.stdout
 
@@ -120,6 +121,7 @@ def make_project(
     tests: Mapping[str, str | None],
     f2p: list[str],
     p2p: list[str],
+    date: str = "2025-06-01T00:00:00+0000",
 ) -> Project:
     """Return a repository with ``base`` committed, and the instance that ``gold`` and ``tests`` make of it."""
     repository = folder / "o+proj" / "repo"
@@ -127,7 +129,7 @@ def make_project(
     run_git_for_tests("init", "--quiet", "--initial-branch=main", cwd=repository)
     write_files(repository, base)
     run_git_for_tests("add", "--all", cwd=repository)
-    run_git_for_tests("commit", "--quiet", "-m", "base", cwd=repository)
+    run_git_for_tests("commit", "--quiet", "-m", "base", cwd=repository, date=date)
     row = {
         "instance_id": "o__proj-1",
         "repo": "o/proj",
