@@ -39,9 +39,9 @@ def swelive_sandboxes(require: bool) -> Mapping[str, Callable[[], Sandbox]]:
 @hookimpl
 def swelive_environments(settings: Settings) -> Mapping[str, EnvironmentProvider]:
     """Return ``uv``: environments of the commit's day."""
-    from swelive_plugin.environments.provider import DefaultProvider
+    from swelive_plugin.environments.provider import UvProvider
 
-    return {"uv": DefaultProvider(settings.cache)}
+    return {"uv": UvProvider(settings.cache)}
 
 
 @hookimpl

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import json
 import threading
 from collections.abc import Callable
@@ -137,7 +138,7 @@ def test_ctrl_c_stops_what_runs_and_keeps_what_is_finished(
     project: Project, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The running session is killed, the finished verdict stays, and the next run goes on from there."""
-    real_wait = batch.wait
+    real_wait = concurrent.futures.wait
     seen: list[Verdict] = []
 
     class Watch:

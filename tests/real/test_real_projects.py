@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.network, pytest.mark.slow]
 
 @dataclass(frozen=True)
 class Releases:
-    """Two releases of a project: what changed between them in the source and in the tests, and what that turns green."""
+    """Two releases of a project: what changed between them in the source and in the tests, and what turns green."""
 
     name: str
     old: str
@@ -52,7 +52,7 @@ PARSE = Releases(
 
 
 def fetch_sdist(name: str, version: str, folder: Path) -> Path:
-    """Return the unpacked source distribution of one release, brought by pip from the registry as it is set up here."""
+    """Return the unpacked source distribution of one release, brought by pip from the registry."""
     pip = next((pip for pip in ([sys.executable, "-m", "pip"], ["pip"], ["pip3"]) if answers(pip)), None)
     if pip is None:
         pytest.skip("pip is not installed, and uv can't download a source distribution")

@@ -71,7 +71,7 @@ def run_session(
         config = write_config(launch, inside_folder)
         command = Command(
             argv=launch_argv(
-                environment.python, environment.python_version, f"{inside}/{probe.name}", f"{inside}/{config.name}"
+                environment.python, environment.python_version[:2], f"{inside}/{probe.name}", f"{inside}/{config.name}"
             ),
             cwd=root,
             env=environment.env,
