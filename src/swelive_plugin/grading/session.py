@@ -67,6 +67,10 @@ def run_session(
             pytest_args=pytest_args(test_files, extra=extra_args),
             path_map=() if root == TESTBED else ((str(environment.tree), root),),
             test_files=tuple(test_files),
+            extra_path=tuple(environment.env.get("PYTHONPATH", "").split(":"))
+            if "PYTHONPATH" in environment.env
+            else (),
+            env=tuple(environment.env.items()),
         )
         config = write_config(launch, inside_folder)
         command = Command(
@@ -74,7 +78,8 @@ def run_session(
                 environment.python, environment.python_version[:2], f"{inside}/{probe.name}", f"{inside}/{config.name}"
             ),
             cwd=root,
-            env=environment.env,
+            # PYTHONPATH would put the tree before pytest: the launch adds it when pytest is there
+            env={name: value for name, value in environment.env.items() if name != "PYTHONPATH"},
             mounts=(*environment.mounts, inside_mount, tree_mount),
             network=settings.network,
             limits=Limits(
