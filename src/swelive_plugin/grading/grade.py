@@ -28,10 +28,12 @@ from swelive_plugin.errors import (
 )
 from swelive_plugin.extensions import environment_provider, policy_named, sandbox_named
 from swelive_plugin.grading.controls import ControlReport, run_controls
-from swelive_plugin.grading.integrity import CHECKED, judge, scan_patch
+from swelive_plugin.grading.integrity import CHECKED, judge
+from swelive_plugin.grading.mutation import run_mutation_control
 from swelive_plugin.grading.session import SessionResult, run_session
 from swelive_plugin.grading.settings import Progress, Settings, scratch
 from swelive_plugin.grading.tree import make_graded_tree
+from swelive_plugin.grading.words import scan_patch
 from swelive_plugin.sandbox import Sandbox
 from swelive_plugin.workspace.graded import Application
 from swelive_plugin.workspace.mirror import ensure_mirror, repo_url
@@ -225,12 +227,45 @@ def check_integrity(grade: Grade) -> Verdict | None:
         touched=grade.application.changed,
         control=grade.controls.facts if grade.controls else None,
     )
-    grade.findings += scan_patch(grade.prediction.patch, known=grade.instance.patch)
+    grade.findings += scan_patch(
+        grade.prediction.patch,
+        known=grade.instance.patch,
+        hidden=grade.instance.test_patch,
+        told=grade.instance.problem_statement,
+    )
+    return None
+
+
+def mutation_control(grade: Grade) -> Verdict | None:
+    """Where the tests pass and a flag was raised (or always): they must fail when they expect something else."""
+    mode = grade.settings.mutate
+    flagged = any(finding.severity == "flag" for finding in grade.findings)
+    if mode == "off" or (mode == "auto" and not flagged) or not _scored(grade).resolved:
+        return None
+    assert grade.environment is not None
+    assert grade.sandbox is not None
+    grade.progress("mutation control")
+    found = run_mutation_control(
+        grade.instance,
+        grade.prediction.patch,
+        grade.environment,
+        sandbox=grade.sandbox,
+        settings=grade.settings,
+        scope=grade.scope,
+        folder=grade.folder,
+    )
+    grade.mutation = found.told
+    grade.findings += found.findings
+    grade.checked += ("mutation",)
     return None
 
 
 def score_session(grade: Grade) -> Verdict | None:
     """Turn the session into a verdict, and check it against the controls."""
+    return _scored(grade)
+
+
+def _scored(grade: Grade) -> Verdict:
     assert grade.result is not None
     assert grade.application is not None
     assert grade.sandbox is not None
@@ -311,6 +346,7 @@ STEPS: tuple[Step, ...] = (
     run_both_controls,
     run_tests,
     check_integrity,
+    mutation_control,
     score_session,
 )
 

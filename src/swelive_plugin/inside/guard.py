@@ -230,6 +230,8 @@ class Guard(object):
             now = owner.__dict__.get(name)
             if now is not value or (code is not None and _code(now) is not code):
                 event = {"e": "changed", "what": key, "when": when, "test": self._test}
+                if key in _CRITICAL:
+                    event["critical"] = True
                 self._say((key, id(now)), event, _code(now) or now)
 
     def finish(self) -> None:
@@ -365,6 +367,7 @@ def _test_function(item: Any) -> Tuple[Any, str, Optional[Any]]:
         value = inspect.unwrap(value) if value is not None else None
     except ValueError:
         value = None
+    value = getattr(getattr(value, "hypothesis", None), "inner_test", value)  # its wrapper's code is made up
     return holder, name, value if isinstance(value, types.FunctionType) else None
 
 
