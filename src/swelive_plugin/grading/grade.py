@@ -244,11 +244,13 @@ def mutation_control(grade: Grade) -> Verdict | None:
         return None
     assert grade.environment is not None
     assert grade.sandbox is not None
+    assert grade.mirror is not None
     grade.progress("mutation control")
     found = run_mutation_control(
         grade.instance,
         grade.prediction.patch,
         grade.environment,
+        mirror=grade.mirror,
         sandbox=grade.sandbox,
         settings=grade.settings,
         scope=grade.scope,

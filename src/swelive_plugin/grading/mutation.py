@@ -25,9 +25,8 @@ from swelive_plugin.environments import Environment
 from swelive_plugin.grading.mutate import Mutant, function_of, mutants
 from swelive_plugin.grading.session import run_session
 from swelive_plugin.grading.settings import Settings, scratch
+from swelive_plugin.grading.tree import make_graded_tree
 from swelive_plugin.sandbox import Sandbox
-from swelive_plugin.workspace.checkout import link_tree
-from swelive_plugin.workspace.graded import prepare_graded_tree
 
 __all__ = ["MUTANTS", "Mutation", "passed_functions", "run_mutation_control", "targets"]
 
@@ -69,6 +68,7 @@ def run_mutation_control(
     patch: str,
     environment: Environment,
     *,
+    mirror: Path,
     sandbox: Sandbox,
     settings: Settings,
     scope: Scope,
@@ -78,7 +78,7 @@ def run_mutation_control(
 
     ``folder`` gets ``mutant-N/`` with events and output. Without a gold patch a passed mutant is a flag, no more.
     """
-    run = _Runs(instance, environment, sandbox, settings, scope)
+    run = _Runs(instance, environment, mirror, sandbox, settings, scope)
     wanted = {f"{file}::{name}" for file, names in targets(instance).items() for name in names}
     reached: set[str] = set()
     caught: dict[str, int] = {}
@@ -114,6 +114,7 @@ def run_mutation_control(
 class _Runs:
     instance: Instance
     environment: Environment
+    mirror: Path
     sandbox: Sandbox
     settings: Settings
     scope: Scope
@@ -121,14 +122,8 @@ class _Runs:
     def session(self, patch: str, number: int, folder: Path) -> tuple[Session, frozenset[str]]:
         """Return the session of a patch over the mutated test files, and the functions that were changed."""
         with scratch(self.settings.cache) as work:
-            tree = work / "tree"
-            link_tree(self.environment.tree, tree, private=not self.sandbox.overlays)
-            prepare_graded_tree(
-                tree,
-                base=self.environment.tree,
-                prediction=patch,
-                test_patch=self.instance.test_patch,
-                gold_patch=self.instance.patch,
+            tree, _ = make_graded_tree(
+                work, self.instance, patch, environment=self.environment, mirror=self.mirror, sandbox=self.sandbox
             )
             changed = mutate_files(tree, targets(self.instance), number)
             files = [name for name in files_to_run(self.instance, self.scope) if (tree / name).exists()]

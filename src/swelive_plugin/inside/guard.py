@@ -229,7 +229,7 @@ class Guard(object):
         for key, owner, name, value, code in self._kept:
             now = owner.__dict__.get(name)
             if now is not value or (code is not None and _code(now) is not code):
-                event = {"e": "changed", "what": key, "when": when, "test": self._test}
+                event = {"e": "changed", "what": key, "when": when, "test": self._test}  # type: Dict[str, Any]
                 if key in _CRITICAL:
                     event["critical"] = True
                 self._say((key, id(now)), event, _code(now) or now)
