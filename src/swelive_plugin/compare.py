@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -28,6 +28,7 @@ __all__ = [
     "Side",
     "TestView",
     "compare",
+    "comparison_as_dict",
     "comparison_lines",
     "read_side",
     "rescored",
@@ -167,6 +168,25 @@ def _test_disagreements(one: Judged, other: Judged) -> Iterator[Disagreement]:
 def _status_disagreement(one: Judged, other: Judged) -> Disagreement:
     rule = " | ".join(dict.fromkeys(side.reason or side.status for side in (one, other) if side.answer != "resolved"))
     return Disagreement(one.instance_id, "", "", one.status, other.status, rule)
+
+
+def comparison_as_dict(comparison: Comparison) -> dict[str, Any]:
+    """Return a comparison as plain values for JSON: the sides' names, the table, every disagreement."""
+
+    def side(which: Side) -> dict[str, Any]:
+        return {"name": which.name, "harness": which.harness, "instances": len(which.judged)}
+
+    return {
+        "a": side(comparison.a),
+        "b": side(comparison.b),
+        "compared": comparison.compared,
+        "agreed": comparison.agreed,
+        "table": [{"a": one, "b": other, "count": count} for (one, other), count in comparison.table.items()],
+        "disagreements": [asdict(found) for found in comparison.disagreements],
+        "quiet": [asdict(found) for found in comparison.quiet],
+        "only_a": list(comparison.only_a),
+        "only_b": list(comparison.only_b),
+    }
 
 
 def comparison_lines(comparison: Comparison, *, limit: int = 50) -> list[str]:

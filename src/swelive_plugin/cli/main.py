@@ -18,6 +18,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("demo", "Grade four patches of the embedded example: the quickest way to see it work."),
     "grade": ("grade", "Grade predictions: run the hidden tests on each patch and give a verdict."),
     "score": ("score", "Score a finished run (events, log, JUnit …) without running anything."),
+    "compare": ("compare", "Compare two sets of verdicts, ours or another harness's, rule by rule."),
+    "env": ("env", "Build, show, list and remove environments."),
     "doctor": ("doctor", "Tell what this machine has, what is missing and how to get it."),
 }
 

@@ -79,7 +79,7 @@ def _wanted(instances: Instances, loaded: Predictions, *, narrowed: bool) -> lis
 def _notes(instances: Instances, loaded: Predictions, *, narrowed: bool) -> list[str]:
     notes = list(loaded.notes)
     if narrowed:  # predictions for instances that were filtered out are no surprise
-        notes = [note for note in notes if "not in the dataset" not in note]
+        notes = [note for note in notes if note not in loaded.notes_of_unknown]
     if instances.left_out:
         notes.append(
             f"{len(instances.left_out)} instances have no created_at and are kept out by the month filter: "

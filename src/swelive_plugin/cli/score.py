@@ -3,35 +3,52 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from swelive_plugin.cli.options import dataset_options
+from swelive_plugin.errors import InfraError, UsageError
+
+if TYPE_CHECKING:
+    from swelive_plugin.core.instance import Instance
+    from swelive_plugin.core.verdict import Verdict
 
 KINDS = ("events", "log", "junit", "report-log", "json-report", "ctrf")
 
 
-@click.command("score", short_help="Score a finished run.")
+@click.command("score", short_help="Score finished runs.")
 @dataset_options
-@click.option("-i", "--instance", "instance_id", required=True, metavar="ID", help="The instance that was run.")
+@click.option("-i", "--instance", "ids", multiple=True, metavar="ID", help="The instance that was run.")
 @click.option("--events", metavar="FILE", help="The probe's events.jsonl.")
 @click.option("--log", metavar="FILE", help="What pytest printed (-rA, -v or -q).")
 @click.option("--junit", metavar="FILE", help="A JUnit XML file.")
 @click.option("--report-log", metavar="FILE", help="A pytest-reportlog file.")
 @click.option("--json-report", metavar="FILE", help="A pytest-json-report file.")
 @click.option("--ctrf", metavar="FILE", help="A CTRF file.")
+@click.option(
+    "--runs",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="A folder of runs (CI artefacts, an old evaluation): score every instance that has evidence there.",
+)
 @click.option("--policy", default="swelive", show_default=True, help="How outcomes count.")
 @click.option("--scope", type=click.Choice(["f2p-files", "all"]), default=None, help="Which listed tests were to run.")
 @click.option("--root", default="", metavar="PATH", help="The checkout's path in that run, if it shows in test ids.")
-@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write the verdict to this file.")
-@click.option("--json", "as_json", is_flag=True, help="Print the verdict as JSON.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), help="Write the verdict to this file; with --runs, a run folder."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the verdict as JSON; with --runs, the results.")
 def command(
     dataset: str,
     split: str | None,
     start_month: str | None,
     end_month: str | None,
-    instance_id: str,
+    ids: tuple[str, ...],
+    runs: Path | None,
     policy: str,
     scope: str | None,
     root: str,
@@ -39,29 +56,51 @@ def command(
     as_json: bool,
     **files: str | None,
 ) -> int:
-    """Score a finished run of one instance without running anything.
+    """Score finished runs without running anything.
 
-    Exit: 0 resolved, 1 not resolved, 2 usage, 3 no verdict. What was read from text is only as good as the text: the
-    code under test can print what it likes.
+    One run: exits 0 resolved, 1 not resolved, 2 usage, 3 no verdict. A folder: exits 0 when all was read. What was read
+    from text is only as good as the text: the code under test can print what it likes.
+
+    \b
+    swelive score -d tasks.jsonl -i owner__name-123 --log pytest.log
+    swelive score -d tasks.jsonl --runs artifacts/ -o runs/rescored --policy swebench
     """
-    from swelive_plugin.core.verdict import exit_code
-    from swelive_plugin.errors import UsageError
-    from swelive_plugin.library import score_file
-    from swelive_plugin.reports.json_report import verdict_as_dict, write_verdict
-    from swelive_plugin.reports.terminal import verdict_lines
     from swelive_plugin.sources.instances import load_instances
 
     given = {kind.replace("_", "-"): path for kind, path in files.items() if path}
-    if len(given) != 1:
+    if len(given) + (runs is not None) != 1:
         raise UsageError(
-            "score needs one finished run" if not given else "score takes one finished run at a time",
-            hint=f"give one of {', '.join('--' + kind for kind in KINDS)}",
+            "score needs a finished run" if not given else "score takes one finished run at a time",
+            hint=f"give one of {', '.join('--' + kind for kind in (*KINDS, 'runs'))}",
         )
-    ((kind, path),) = given.items()
-    instances = load_instances(dataset, split=split, ids=[instance_id], start_month=start_month, end_month=end_month)
+    if runs is None and len(ids) != 1:
+        raise UsageError("one finished run is of one instance", hint="name it with -i, or give a folder with --runs")
+    instances = load_instances(dataset, split=split, ids=ids or None, start_month=start_month, end_month=end_month)
     if not instances:
-        raise UsageError(f"{instance_id} is kept out by the month filter", hint="drop --start-month and --end-month")
-    verdict = score_file(instances[0], Path(path), kind=kind, policy=policy, scope=scope, root=root)
+        raise UsageError("no instance is left to score", hint="drop --start-month and --end-month")
+    if runs is not None:
+        return _score_folder(runs, instances, policy, scope, root, output, as_json=as_json)
+    ((kind, path),) = given.items()
+    return _score_one(instances[0], Path(path), kind, policy, scope, root, output, as_json=as_json)
+
+
+def _score_one(
+    instance: Instance,
+    path: Path,
+    kind: str,
+    policy: str,
+    scope: str | None,
+    root: str,
+    output: Path | None,
+    *,
+    as_json: bool,
+) -> int:
+    from swelive_plugin.core.verdict import exit_code
+    from swelive_plugin.library import score_file
+    from swelive_plugin.reports.json_report import verdict_as_dict, write_verdict
+    from swelive_plugin.reports.terminal import verdict_lines
+
+    verdict = score_file(instance, path, kind=kind, policy=policy, scope=scope, root=root)
     if output is not None:
         write_verdict(output, verdict)
     if as_json:
@@ -70,3 +109,58 @@ def command(
         for line in verdict_lines(verdict):
             click.echo(line)
     return exit_code(verdict.status)
+
+
+def _score_folder(
+    runs: Path,
+    instances: Sequence[Instance],
+    policy: str,
+    scope: str | None,
+    root: str,
+    output: Path | None,
+    *,
+    as_json: bool,
+) -> int:
+    import msgspec
+
+    from swelive_plugin.cli.running import Run
+    from swelive_plugin.library import score_file
+    from swelive_plugin.readers.folder import session_files
+    from swelive_plugin.reports.json_report import results_of, write_verdict
+    from swelive_plugin.reports.progress import print_summary
+    from swelive_plugin.reports.terminal import result_line
+
+    by_id = {instance.instance_id: instance for instance in instances}
+    found = session_files(runs, by_id)
+    if not found:
+        raise UsageError(
+            f"{runs} holds no run of these {len(instances)} instances",
+            hint="a run is found by its instance's id in the name of its file or folder",
+        )
+    verdicts: list[Verdict] = []
+    for number, (instance_id, path) in enumerate(found.items(), start=1):
+        try:
+            verdict = score_file(by_id[instance_id], path, policy=policy, scope=scope, root=root)
+        except (UsageError, InfraError) as error:  # one damaged file leaves the others whole
+            verdict = _unreadable(by_id[instance_id], policy, error)
+        verdicts.append(verdict)
+        click.echo(result_line(verdict, number, len(found)), err=True)
+        if output is not None:
+            write_verdict(output / instance_id / "verdict.json", verdict)
+    run = Run(output or runs, instances, dataset="", predictions=str(runs))
+    results = run.write_reports(verdicts) if output is not None else results_of(verdicts, instance_ids=list(by_id))
+    if as_json:
+        click.echo(json.dumps(msgspec.to_builtins(results), indent=1))
+    else:
+        print_summary(results)
+    return 0
+
+
+def _unreadable(instance: Instance, policy: str, error: UsageError | InfraError) -> Verdict:
+    from swelive_plugin.core.outcome import Session
+    from swelive_plugin.core.scoring import score
+    from swelive_plugin.core.verdict import Reason, Status
+    from swelive_plugin.extensions import policy_named
+
+    verdict = score(instance, Session(tests={}), policy=policy_named(policy))
+    return replace(verdict, status=Status.ERROR, reasons=(Reason("unreadable_run", str(error)),))

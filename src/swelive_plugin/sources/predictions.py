@@ -52,13 +52,15 @@ class Predictions(Sequence[Prediction]):
     """The predictions of one source: each different patch once, attempts of one instance numbered from 1.
 
     ``unknown`` names ids that none of the given instances has; their predictions are not among `predictions`. ``notes``
-    say in full sentences what was read otherwise than written: aliases, duplicates, entries left out.
+    say in full sentences what was read otherwise than written: aliases, duplicates, entries left out; those about
+    unknown ids are in ``notes_of_unknown`` too, for who asked for a part of the dataset and expects them.
     """
 
     predictions: tuple[Prediction, ...]
     unknown: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     source: str = ""
+    notes_of_unknown: tuple[str, ...] = ()
 
     @overload
     def __getitem__(self, index: int) -> Prediction: ...
@@ -294,9 +296,10 @@ class _Reader:
         known = self.found if self.known is None else self.known
         kept = tuple(each for each in loaded if each.instance_id in known)
         unknown = tuple(dict.fromkeys(each.instance_id for each in loaded if each.instance_id not in known))
-        return Predictions(kept, unknown, tuple(self._notes(kept, unknown)), source)
+        of_unknown = tuple(self._notes_of_unknown(unknown))
+        return Predictions(kept, unknown, (*self._notes(kept), *of_unknown), source, of_unknown)
 
-    def _notes(self, kept: Sequence[Prediction], unknown: Sequence[str]) -> Iterator[str]:
+    def _notes(self, kept: Sequence[Prediction]) -> Iterator[str]:
         for key, count in self.aliases.items():
             entries = "1 entry" if count == 1 else f"{count} entries"
             yield f"{entries}: {key!r} read as 'model_patch', first at {self.first_alias[key]}"
@@ -308,6 +311,8 @@ class _Reader:
                 yield f"{prediction.instance_id}: the same patch stands in several places, graded once: {places}"
         for refused in self.refused:
             yield f"left out: {refused}"
+
+    def _notes_of_unknown(self, unknown: Sequence[str]) -> Iterator[str]:
         if len(unknown) > _TOLD_EACH:
             listed = ", ".join(unknown[:_TOLD_EACH])
             yield f"{len(unknown)} instances are not in the dataset, not graded: {listed} and more"

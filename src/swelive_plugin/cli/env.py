@@ -1,0 +1,174 @@
+"""``swelive env build | show | list | gc``."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from swelive_plugin.cli.options import dataset_options, settings_options
+from swelive_plugin.errors import SweliveError, UsageError
+from swelive_plugin.grading.settings import Settings, default_cache
+
+if TYPE_CHECKING:
+    from swelive_plugin.core.instance import Instance
+    from swelive_plugin.environments import Environment
+    from swelive_plugin.environments.store import Store
+
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
+_MIB = {"": 1 / 2**20, "K": 1 / 2**10, "M": 1.0, "G": 2.0**10, "T": 2.0**20}
+
+cache_option = click.option(
+    "--cache",
+    envvar="SWELIVE_CACHE_DIR",
+    type=click.Path(file_okay=False, path_type=Path, resolve_path=True),
+    help="Mirrors and environments.  [default: the platform's cache folder]",
+)
+
+
+@click.group("env", short_help="Build, show, list and remove environments.")
+def command() -> None:
+    """Build, show, list and remove environments.
+
+    An environment is the interpreter, the packages and the prepared tree of a base commit's day. It is built once from
+    trusted code and kept; every grade of that commit uses it.
+    """
+
+
+def _store(cache: Path | None) -> Store:
+    from swelive_plugin.environments.store import Store
+
+    return Store((cache or default_cache()) / "environments")
+
+
+def mib_of(text: str) -> float:
+    """Return a size such as ``10G`` or ``500M`` in MiB. Raises `UsageError` for anything else."""
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        raise UsageError(f"{text!r} is no size", hint="write it as 10G or 500M")
+    return float(match.group(1)) * _MIB[match.group(2).upper()]
+
+
+@command.command("build", short_help="Build the environments of instances.")
+@dataset_options
+@click.option("-i", "--instance", "ids", multiple=True, metavar="ID", help="Only this instance; may be repeated.")
+@settings_options
+def build(
+    dataset: str,
+    split: str | None,
+    start_month: str | None,
+    end_month: str | None,
+    ids: tuple[str, ...],
+    settings: Settings,
+) -> int:
+    """Build the environments of a dataset's instances for later grades. Exits 1 if one can't be built."""
+    from swelive_plugin.sources.instances import load_instances
+
+    instances = load_instances(dataset, split=split, ids=ids or None, start_month=start_month, end_month=end_month)
+    failed = 0
+    for number, instance in enumerate(instances, start=1):
+        head = f"[{number}/{len(instances)}] {instance.instance_id}"
+        began = time.perf_counter()
+        try:
+            environment = _provide(instance, settings, f"{head}: ")
+        except UsageError:
+            raise
+        except SweliveError as error:
+            failed += 1
+            click.echo(f"{head}  FAILED  {error}", err=True)
+            for line in error.evidence.splitlines()[-10:]:
+                click.echo(f"  | {line}", err=True)
+            continue
+        version = ".".join(map(str, environment.python_version))
+        seconds = time.perf_counter() - began
+        click.echo(f"{head}  {environment.key[:12]}  Python {version}  {environment.recipe.name}  {seconds:.1f} s")
+    return 1 if failed else 0
+
+
+def _provide(instance: Instance, settings: Settings, head: str = "") -> Environment:
+    from swelive_plugin.extensions import environment_provider, sandbox_named
+    from swelive_plugin.workspace.mirror import ensure_mirror, repo_url
+
+    def say(text: str) -> None:
+        if head:
+            click.echo(f"{head}{text}", err=True)
+
+    mirror = ensure_mirror(
+        instance.repo,
+        instance.base_commit,
+        url=repo_url(settings.repo_url, instance.repo),
+        cache=settings.cache,
+        offline=settings.offline,
+        progress=say,
+    )
+    sandbox = sandbox_named(settings.sandbox, require=settings.require_sandbox)
+    return environment_provider(settings).provide(
+        instance, mirror=mirror, sandbox=sandbox, offline=settings.offline, progress=say
+    )
+
+
+@command.command("show", short_help="Show one instance's environment.")
+@dataset_options
+@click.option("-i", "--instance", "instance_id", required=True, metavar="ID", help="The instance.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@settings_options
+def show(
+    dataset: str,
+    split: str | None,
+    start_month: str | None,
+    end_month: str | None,
+    instance_id: str,
+    as_json: bool,
+    settings: Settings,
+) -> int:
+    """Show an instance's environment (built now if it is not there): recipe with its reasons, lock, folder, log."""
+    from swelive_plugin.environments.provider import describe
+    from swelive_plugin.sources.instances import load_instances
+
+    found = load_instances(dataset, split=split, ids=[instance_id], start_month=start_month, end_month=end_month)
+    told = describe(_provide(found[0], settings))
+    if as_json:
+        click.echo(json.dumps(told, indent=1))
+        return 0
+    for name in ("key", "folder", "python", "log"):
+        click.echo(f"{name:<8} {told[name] or '-'}")
+    click.echo("\n# recipe.toml\n" + told["recipe"].rstrip())
+    click.echo("\n# environment.lock\n" + told["lock"].rstrip())
+    return 0
+
+
+@command.command("list", short_help="List what is kept.")
+@cache_option
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def list_kept(cache: Path | None, as_json: bool) -> int:
+    """List the environments that are kept, the longest unused first; OWN is what removing it would free."""
+    import msgspec
+
+    store = _store(cache)
+    kept = store.kept()
+    if as_json:
+        click.echo(json.dumps(msgspec.to_builtins(kept), indent=1))
+        return 0
+    for item in kept:
+        used = time.strftime("%Y-%m-%d", time.gmtime(item.used))
+        click.echo(
+            f"{item.key[:12]}  {item.repo} {item.commit[:10]}  Python {item.python}  "
+            f"own {item.own_mib:.0f} MiB of {item.total_mib:.0f}  used {used}"
+        )
+    click.echo(f"{len(kept)} environments, {store.size_mib():.0f} MiB in {store.root}")
+    return 0
+
+
+@command.command("gc", short_help="Remove environments.")
+@cache_option
+@click.option("--max-size", required=True, metavar="SIZE", help="Keep at most this much, such as 10G; 0 removes all.")
+def gc(cache: Path | None, max_size: str) -> int:
+    """Remove environments, the longest unused first, until the store is at most SIZE. Recipes and locks stay."""
+    store = _store(cache)
+    removed = store.gc(max_size_mib=mib_of(max_size), progress=lambda text: click.echo(text, err=True))
+    click.echo(f"removed {len(removed)} environments; {store.size_mib():.0f} MiB are left")
+    return 0

@@ -1,0 +1,126 @@
+"""score over folders, compare, env and doctor."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from swelive_plugin.cli.env import mib_of
+from swelive_plugin.errors import UsageError
+from tests.cli.test_cli import grade, swelive
+from tests.grading.conftest import BASE, GOLD, TESTS
+from tests.host import Project, host_environments, make_project
+
+
+@pytest.fixture(autouse=True)
+def _host() -> Iterator[None]:
+    with host_environments():
+        yield
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    f2p, p2p = ["tests/test_calc.py::test_add[one"], ["tests/test_calc.py::test_name"]
+    return make_project(tmp_path, BASE, gold=GOLD, tests=TESTS, f2p=f2p, p2p=p2p)
+
+
+def test_score_reads_a_folder_of_runs(project: Project, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    grade(project, "gold", tmp_path / "run")
+    capsys.readouterr()
+    out = tmp_path / "rescored"
+    given = ["-d", project.dataset, "--runs", tmp_path / "run"]
+    assert swelive("score", *given, "-o", out, "--policy", "swebench", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["resolved_ids"] == ["o__proj-1"]
+    assert json.loads((out / "o__proj-1" / "verdict.json").read_text())["policy"] == "swebench"
+    assert (out / "results.xml").exists()
+
+
+def test_a_damaged_run_leaves_the_others_whole(
+    project: Project, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    row = json.loads(project.dataset.read_text())
+    project.dataset.write_text(json.dumps(row) + "\n" + json.dumps({**row, "instance_id": "o__proj-2"}) + "\n")
+    grade(project, "gold", tmp_path / "run", "-i", "o__proj-1")
+    runs = tmp_path / "runs"
+    runs.mkdir()
+    shutil.copy(tmp_path / "run" / "o__proj-1" / "events.jsonl", runs / "o__proj-1.jsonl")
+    (runs / "o__proj-2.log.gz").write_bytes(b"\x1f\x8b\x08 no gzip")
+    capsys.readouterr()
+    assert swelive("score", "-d", project.dataset, "--runs", runs) == 0
+    captured = capsys.readouterr()
+    assert "resolved 1 of 2" in captured.out
+    assert "error" in captured.out
+    assert "Traceback" not in captured.err
+
+
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        (["score", "-d", "ROWS", "--runs", "EMPTY"], "holds no run of these 1 instances"),
+        (["score", "-d", "ROWS", "--log", "x"], "name it with -i"),
+        (["compare", "EMPTY"], "compare needs B or --policy"),
+        (["compare", "EMPTY", "--policy", "swebench"], "give it with -d"),
+        (["compare", "EMPTY", "EMPTY"], "holds no verdicts"),
+        (["env", "gc", "--max-size", "much"], "'much' is no size"),
+    ],
+)
+def test_a_mistake_is_one_clear_line(
+    project: Project, tmp_path: Path, capsys: pytest.CaptureFixture[str], args: list[str], told: str
+) -> None:
+    (tmp_path / "empty").mkdir()
+    known = {"ROWS": str(project.dataset), "EMPTY": str(tmp_path / "empty")}
+    assert swelive(*[known.get(arg, arg) for arg in args]) == 2
+    text = capsys.readouterr().err
+    assert told in text
+    assert "Traceback" not in text
+
+
+def test_compare_a_run_with_itself_and_with_another_policy(
+    project: Project, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    grade(project, "gold", tmp_path / "run")
+    capsys.readouterr()
+    assert swelive("compare", tmp_path / "run", tmp_path / "run") == 0
+    assert "agreed on 1 of 1 (100.0%)" in capsys.readouterr().out
+    assert swelive("compare", tmp_path / "run", "--policy", "swebench", "-d", project.dataset, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["b"]["harness"] == "policy swebench"
+
+
+def test_env_show_tells_the_recipe_of_an_instance(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
+    given = ["-d", project.dataset, "--repo-url", project.repo_url]
+    assert swelive("env", "build", *given) == 0
+    assert "o__proj-1  host-" in capsys.readouterr().out
+    assert swelive("env", "show", *given, "-i", "o__proj-1") == 0
+    assert "# recipe.toml" in capsys.readouterr().out
+
+
+def test_env_list_and_gc_of_an_empty_store(capsys: pytest.CaptureFixture[str]) -> None:
+    assert swelive("env", "list") == 0
+    assert "0 environments, 0 MiB" in capsys.readouterr().out
+    assert swelive("env", "gc", "--max-size", "1G") == 0
+    assert "removed 0 environments" in capsys.readouterr().out
+
+
+def test_sizes_are_read_in_every_usual_unit() -> None:
+    assert [mib_of(text) for text in ("10G", "1.5 GiB", "500M", "512K", "0", "1048576")] == [
+        10240.0,
+        1536.0,
+        500.0,
+        0.5,
+        0.0,
+        1.0,
+    ]
+    with pytest.raises(UsageError, match="write it as 10G or 500M"):
+        mib_of("ten")
+
+
+def test_doctor_tells_each_thing_on_a_line_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    assert swelive("doctor", "--offline", "--json") == 0
+    names = [check["name"] for check in json.loads(capsys.readouterr().out)]
+    assert names[:2] == ["git", "uv"]
+    assert swelive("doctor", "--offline") == 0
+    assert capsys.readouterr().out.startswith("ok      git")
