@@ -97,8 +97,8 @@ def _own_repository(mirror: Path, commit: str, dest: Path) -> None:
     pack.parent.mkdir(parents=True, exist_ok=True)
     # A mirror may lack old, large blobs (a partial clone): what it has not, the checkout does without.
     run_git(
-        "pack-objects", "--revs", "--quiet", "--window=0", "--delta-base-offset", "--missing=allow-any",
-        str(pack.absolute()), git_dir=mirror, input=wanted.encode("ascii"), timeout_s=_TIMEOUT_S,
+        "-c", "pack.compression=1", "pack-objects", "--revs", "--quiet", "--window=0", "--delta-base-offset",
+        "--missing=allow-any", str(pack.absolute()), git_dir=mirror, input=wanted.encode("ascii"), timeout_s=_TIMEOUT_S,
     )  # fmt: skip
     refs = [f"create refs/heads/{_BRANCH}\0{commit}\0", *(f"create {name}\0{value}\0" for name, value in tags)]
     run_git(
