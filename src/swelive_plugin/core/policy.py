@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Literal
 
 from swelive_plugin.core.instance import Instance
@@ -152,11 +152,16 @@ def _why(record: TestRecord) -> str:
     return f"{text} ({where})" if where else text
 
 
+@cache
+def _passing(rule: str) -> Ruling:
+    return Ruling("pass", rule)
+
+
 def swelive_f2p(record: TestRecord, context: Context) -> Ruling:
     """A FAIL_TO_PASS test must pass; a skip shows nothing. XFAIL: see `swelive_xfailed`."""
     outcome = record.outcome
     if outcome in (Outcome.PASSED, Outcome.XPASSED):
-        return Ruling("pass", f"f2p-{outcome.value}")
+        return _passing(f"f2p-{outcome.value}")
     if outcome is Outcome.XFAILED:
         return swelive_xfailed(record, context, "f2p")
     if outcome is Outcome.SKIPPED:
@@ -169,7 +174,7 @@ def swelive_p2p(record: TestRecord, context: Context) -> Ruling:
     """A PASS_TO_PASS test must not break; a skip keeps it, unless the prediction's own code raised it."""
     outcome = record.outcome
     if outcome in (Outcome.PASSED, Outcome.XPASSED):
-        return Ruling("pass", f"p2p-{outcome.value}")
+        return _passing(f"p2p-{outcome.value}")
     if outcome is Outcome.XFAILED and record.body_ran:
         ruling = swelive_xfailed(record, context, "p2p")
         if ruling.judgement == "pass":

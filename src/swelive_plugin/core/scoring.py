@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from swelive_plugin.core.instance import Instance
 from swelive_plugin.core.outcome import Outcome, Session, TestRecord
 from swelive_plugin.core.policy import SWELIVE, Context, Controls, Policy, Ruling, Scope
-from swelive_plugin.core.testid import Matcher, file_of, is_test_id, same_but_unstable
+from swelive_plugin.core.testid import Matcher, file_of, is_test_id
 from swelive_plugin.core.verdict import Finding, Integrity, Reason, Status, TestVerdict, Verdict
 
 __all__ = ["files_to_run", "score"]
@@ -92,17 +92,19 @@ class _Judge:
             )
         find = self.policy.find
         match = find(self.context.session, self.matcher, recorded) if find else self.matcher.match(recorded)
-        records = [self.context.session.tests[found] for found in match.reported]
-        if not records:
+        if not match.reported:
             return self._missing(recorded, which)
+        records = [self.context.session.tests[found] for found in match.reported]
         rule = self.policy.f2p if which == "F2P" else self.policy.p2p
-        rulings = [rule(record, self.context) for record in records]
-        ruling = self._combined(records, rulings)
+        if len(records) == 1:
+            ruling = rule(records[0], self.context)
+        else:
+            ruling = self._combined(records, [rule(record, self.context) for record in records])
         return TestVerdict(
             id=recorded,
             judgement=ruling.judgement,
             rule=ruling.rule,
-            outcomes=tuple(record.outcome.value for record in records),
+            outcomes=tuple([record.outcome.value for record in records]),
             matched=match.reported,
             how=match.how,
             message=ruling.message,
@@ -125,10 +127,9 @@ class _Judge:
     def _missing(self, recorded: str, which: str) -> TestVerdict:
         rule = self.policy.f2p_missing if which == "F2P" else self.policy.p2p_missing
         ruling = rule(recorded, self.context)
-        near = [found for found in self.matcher.near(recorded) if same_but_unstable(recorded, found)]
-        if near:
+        if same := self.matcher.unstable(recorded):
             ruling = Ruling(
-                ruling.judgement, "unstable_id", f"its id changes at every run (now {near[0]}): no run can match it"
+                ruling.judgement, "unstable_id", f"its id changes at every run (now {same[0]}): no run can match it"
             )
         return TestVerdict(recorded, ruling.judgement, ruling.rule, how="none", message=ruling.message)
 

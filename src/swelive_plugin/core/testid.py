@@ -99,32 +99,34 @@ class Matcher:
             if cut != portable:
                 self._cut.setdefault(cut, []).append(test_id)
         self._sorted: list[tuple[str, str]] | None = None
+        self._shapes: dict[str, list[str]] | None = None
         self._root = root
 
     def match(self, recorded: str) -> Match:
         """Return the reported ids that ``recorded`` names."""
-        recorded_key = portable_id(recorded, self._root)
-        if recorded_key in self._exact:
-            return Match(recorded, tuple(sorted(self._exact[recorded_key])), "exact")
-        if recorded_key in self._cut:
-            return Match(recorded, tuple(sorted(self._cut[recorded_key])), "cut")
+        recorded_key = portable_id(recorded, self._root) if self._root else recorded
+        if exact := self._exact.get(recorded_key):
+            return Match(recorded, tuple(sorted(exact)), "exact")
+        if cut := self._cut.get(recorded_key):
+            return Match(recorded, tuple(sorted(cut)), "cut")
         if has_unclosed_bracket(recorded_key):
             found = self.with_prefix(recorded_key)
             if found:
                 return Match(recorded, found, "prefix")
         return Match(recorded, (), "none")
 
-    def near(self, recorded: str) -> tuple[str, ...]:
-        """Return the reported ids of the same test function, sorted: what to show for one that is missing."""
-        function = function_of(portable_id(recorded, self._root))
-        found = []
-        for position in range(self._start(function), len(self._all())):
-            portable, reported = self._all()[position]
-            if not portable.startswith(function):
-                break
-            if function_of(portable) == function:
-                found.append(reported)
-        return tuple(sorted(found))
+    def unstable(self, recorded: str) -> tuple[str, ...]:
+        """Return the reported ids that differ from ``recorded`` only in what changes at every run, sorted."""
+        shape, changing = _UNSTABLE.subn("*", recorded)
+        if not changing:
+            return ()
+        if self._shapes is None:
+            self._shapes = {}
+            for reported in (test_id for ids in self._exact.values() for test_id in ids):
+                self._shapes.setdefault(_UNSTABLE.sub("*", reported), []).append(reported)
+            for same in self._shapes.values():
+                same.sort()
+        return tuple(self._shapes.get(shape, ()))
 
     def with_prefix(self, recorded: str) -> tuple[str, ...]:
         """Return the reported ids that begin with ``recorded``, sorted."""
