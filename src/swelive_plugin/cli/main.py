@@ -20,6 +20,13 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "score": ("score", "Score a finished run (events, log, JUnit …) without running anything."),
     "compare": ("compare", "Compare two sets of verdicts, ours or another harness's, rule by rule."),
     "env": ("env", "Build, show, list and remove environments."),
+    "validate": ("validate", "Prove instances with their gold patch: derive FAIL_TO_PASS and PASS_TO_PASS."),
+    "mine": ("mine", "Find candidate instances in a local git clone."),
+    "gen": ("gen", "Render validated instances as a tier: a folder of tasks for agents."),
+    "list": ("list_tier", "List the tasks of a tier."),
+    "run": ("run_agents", "Run coding agents over a tier and grade what they leave."),
+    "report": ("report", "Compare agents side by side."),
+    "task": ("task", "Set up or check one task of a tier; what its scripts call."),
     "doctor": ("doctor", "Tell what this machine has, what is missing and how to get it."),
 }
 

@@ -6,7 +6,7 @@ Base: the test patch alone, FAIL_TO_PASS must fail. Gold: the gold patch and the
 from __future__ import annotations
 
 import hashlib
-import json
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -23,10 +23,12 @@ from swelive_plugin.grading.integrity import Facts, facts
 from swelive_plugin.grading.session import read_session_folder, run_session
 from swelive_plugin.grading.settings import Progress, Settings, scratch
 from swelive_plugin.grading.tree import make_graded_tree
+from swelive_plugin.reports._files import json_bytes, write_atomically
 from swelive_plugin.sandbox import Sandbox
 from swelive_plugin.workspace.checkout import remove_tree
+from swelive_plugin.workspace.graded import Application
 
-__all__ = ["ControlReport", "ControlRun", "run_controls"]
+__all__ = ["ControlReport", "ControlRun", "run_control", "run_controls"]
 
 Which = Literal["base", "gold"]
 
@@ -144,25 +146,60 @@ def _run(
 ) -> None:
     """Run one control and rename its report into place, so that a kill leaves nothing half done."""
     with scratch(settings.cache) as work:
-        gold = instance.patch if which == "gold" else ""
-        tree, application = make_graded_tree(
-            work, instance, gold, environment=environment, mirror=mirror, sandbox=sandbox
-        )
         report = work / "report"
-        result = run_session(
+        run_control(
+            which,
+            instance,
             environment,
-            tree,
-            files_to_run(instance, scope) or application.test_files,
+            mirror=mirror,
             sandbox=sandbox,
             settings=settings,
+            test_files=files_to_run(instance, scope),
             folder=report,
             work=work,
         )
-        summary = {
-            "ended_by": result.completed.ended_by,
-            "root": result.root,
-            "duration_s": result.completed.duration_s,
-        }
-        (report / "done.json").write_text(json.dumps(summary), "utf-8")
         remove_tree(folder)
         report.replace(folder)
+
+
+def run_control(
+    which: Which,
+    instance: Instance,
+    environment: Environment,
+    *,
+    mirror: Path,
+    sandbox: Sandbox,
+    settings: Settings,
+    test_files: Sequence[str] | Callable[[Path, Application], Sequence[str]],
+    folder: Path,
+    work: Path,
+    key: str = "",
+    at: str = "",
+) -> None:
+    """Run one control afresh into ``folder``; its ``done.json`` is written last and says that the rest is whole.
+
+    ``test_files`` may be a function that chooses them in the finished tree; none at all means those of the test patch.
+    ``work`` is thrown away by the caller. ``key`` and ``at`` (when it began) are kept in ``done.json``. Raises as
+    `make_graded_tree` does.
+    """
+    gold = instance.patch if which == "gold" else ""
+    tree, application = make_graded_tree(work, instance, gold, environment=environment, mirror=mirror, sandbox=sandbox)
+    files = test_files(tree, application) if callable(test_files) else test_files or application.test_files
+    result = run_session(
+        environment,
+        tree,
+        files,
+        sandbox=sandbox,
+        settings=settings,
+        folder=folder,
+        work=work,
+    )
+    summary = {
+        "ended_by": result.completed.ended_by,
+        "root": result.root,
+        "duration_s": result.completed.duration_s,
+        "files": list(files),
+        "key": key,
+        "at": at,
+    }
+    write_atomically(folder / "done.json", json_bytes(summary))

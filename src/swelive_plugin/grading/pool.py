@@ -1,0 +1,42 @@
+"""Many pieces of work in a pool of workers, stopped without loss."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from typing import TypeVar
+
+from swelive_plugin.extensions import executor_named
+from swelive_plugin.sandbox._supervise import interrupt_all
+
+__all__ = ["in_pool"]
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def in_pool(
+    work: Callable[[T], R], items: Sequence[T], *, workers: int, executor: str = "threads"
+) -> Iterator[tuple[T, R]]:
+    """Yield each item with what ``work`` made of it, in the order in which they are done.
+
+    When the consumer stops, by Ctrl-C or an error, commands that run are ended and nothing new begins; what ``work``
+    has written stays.
+    """
+    if not items:
+        return
+    pool = executor_named(executor, max(1, min(workers, len(items))))
+    running: dict[Future[R], T] = {}
+    try:
+        for item in items:
+            running[pool.submit(work, item)] = item
+        while running:
+            done, _ = wait(running, return_when=FIRST_COMPLETED)
+            for task in done:
+                yield running.pop(task), task.result()
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        interrupt_all()
+        raise
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)

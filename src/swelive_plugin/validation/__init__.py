@@ -1,0 +1,1 @@
+"""Validation: what the gold patch proves about an instance. `derive` is pure; `validate` runs the controls."""
