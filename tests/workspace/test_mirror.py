@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
 import threading
 from pathlib import Path
 
 import pytest
 
-from swelive_plugin.errors import MirrorError, UsageError
+from swelive_plugin.errors import InfraError, MirrorError, UsageError
 from swelive_plugin.workspace import mirror as mirror_module
 from swelive_plugin.workspace.git import run_git
 from swelive_plugin.workspace.mirror import ensure_mirror, has_commit, repo_url
@@ -144,6 +145,29 @@ def test_a_source_that_lacks_old_blobs_still_serves(repository: Repository, tmp_
     commit = repository.commit({"large.bin": None, "a.py": "1"})
     (repository.path / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
     assert has_commit(ensure_mirror("o/n", commit, url=url_of(repository), cache=tmp_path), commit)
+
+
+@pytest.mark.parametrize(
+    ("said", "kind", "message", "hint"),
+    [
+        ("fatal: write error: No space left on device", InfraError, "can't get o/n from https://h/o/n", "--cache"),
+        (
+            "fatal: Could not resolve host: h",
+            MirrorError,
+            "can't get o/n from https://h/o/n: fatal: Could not",
+            "network",
+        ),
+        ("fatal: could not read Username for 'https://h'", MirrorError, "there is no repository o/n", "--repo-url"),
+        ("remote: Repository not found.", MirrorError, "there is no repository o/n", "--repo-url"),
+    ],
+)
+def test_what_git_says_becomes_what_to_do(said: str, kind: type[InfraError], message: str, hint: str) -> None:
+    done = subprocess.CompletedProcess([], 128, b"", said.encode())
+    error = mirror_module._explain("o/n", "https://me:token@h/o/n", done)
+    assert type(error) is kind
+    assert error.message.startswith(message)
+    assert hint in error.hint
+    assert "token" not in str(error) + error.evidence
 
 
 def test_a_password_in_the_url_is_not_shown() -> None:

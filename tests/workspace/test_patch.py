@@ -167,6 +167,11 @@ class TestRepairs:
         with pytest.raises(PatchError, match=r"hunk #1 of src\.py breaks off at line 5 of the patch"):
             normalise_patch(FIX[: FIX.index("-    return")], tree)
 
+    def test_patch_that_is_nothing_but_broken_hunks_is_given_up(self, tree: Path) -> None:
+        """Each repair may search the file: without a bound, a hostile patch keeps the grader busy for days."""
+        with pytest.raises(PatchError, match="needs more than 1000 repairs"):
+            normalise_patch("--- a/src.py\n+++ b/src.py\n" + "@@ -1,9 +1,9 @@\n+x\n" * 1001, tree)
+
     def test_lone_surrogates_are_an_error_of_the_patch(self, tree: Path) -> None:
         with pytest.raises(PatchError, match="no Unicode"):
             normalise_patch(FIX + "\ud800", tree)

@@ -66,7 +66,7 @@ def ensure_mirror(
         with FileLock(str(mirrors / f"{mirror.name}.lock")):
             return _under_lock(repo, commit, url=url, mirror=mirror, offline=offline, say=say)
     except OSError as error:
-        raise InfraError(f"can't keep the mirror of {repo} in {mirrors}: {error}", hint="see --cache-dir") from error
+        raise InfraError(f"can't keep the mirror of {repo} in {mirrors}: {error}", hint="see --cache") from error
 
 
 def has_commit(mirror: Path, commit: str) -> bool:
@@ -127,7 +127,7 @@ def _fetch(commit: str, url: str, mirror: Path) -> None:
     for stale in [*mirror.glob("*.lock"), *mirror.glob("refs/**/*.lock")]:  # of a fetch that was killed
         with suppress(OSError):
             stale.unlink()
-    fetch = ("fetch", "--quiet", "--force", "--no-write-fetch-head", "--no-auto-gc", "--no-tags", url)
+    fetch = ("fetch", "--quiet", "--force", "--no-write-fetch-head", "--no-auto-gc", "--no-tags", "--", url)
     # The ref of our own keeps the commit alive; tags come along because versions are made of them.
     by_hash = (f"{commit}:refs/swelive/{commit}", "+refs/tags/*:refs/tags/*")
     everything = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*", "+refs/pull/*/head:refs/pull/*/head")
@@ -167,12 +167,14 @@ _NOT_THERE = (
 
 
 def _explain(repo: str, url: str, done: subprocess.CompletedProcess[bytes]) -> InfraError:
+    secret = url.partition("://")[2].partition("/")[0].rpartition("@")[0]
+    if secret:  # git repeats the URL as it was given
+        cleaned = done.stderr.replace(f"{secret}@".encode(), b"")
+        done = subprocess.CompletedProcess(done.args, done.returncode, done.stdout, cleaned)
     plain = failure(f"can't get {repo} from {_shown(url)}", done)
     text = done.stderr.decode("utf-8", "replace")
     if "No space left on device" in text or "Disk quota exceeded" in text:
-        return InfraError(
-            plain.message, hint="free some disk space or set another --cache-dir", evidence=plain.evidence
-        )
+        return InfraError(plain.message, hint="free some disk space or set another --cache", evidence=plain.evidence)
     if any(sign in text for sign in _NOT_THERE):
         return MirrorError(
             f"there is no repository {repo} to be had at {_shown(url)}",

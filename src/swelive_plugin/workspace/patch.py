@@ -17,6 +17,8 @@ __all__ = ["PathChange", "apply_patch", "check_patch", "is_compiled", "is_dot_gi
 
 _MAX_PATCH_MIB = 64
 _MAX_FILE_BYTES = 64 * 2**20
+_MAX_REPAIRS = 1000  # each may search a file, and a hostile patch has millions of hunks
+_APPLY_TIMEOUT_S = 120.0
 _NO_REPOSITORY = Path(os.devnull) / "none"  # git must not look for one above the tree
 _SYMLINK, _GITLINK = "120000", "160000"
 _COMPILED = re.compile(r"\.(?:py[cod]|so(?:\.[\d.]+)?|dylib|dll|egg|whl|pyz)$", re.IGNORECASE)
@@ -183,10 +185,12 @@ def normalise_patch(text: str, tree: Path) -> tuple[str, tuple[str, ...]]:
             continue
         _complete_header(section, tree, repairs)
         # An earlier section may have changed the file already: then the one in the tree tells nothing.
-        content = None if section.added or section.old in seen else _content(tree / section.old)
-        _repair_line_ends(section, content, repairs)
+        lines = None if section.added or section.old in seen else _lines(tree / section.old)
+        _repair_line_ends(section, lines, repairs)
         for number, hunk in enumerate(section.hunks, 1):
-            _repair_counts(hunk, content, f"hunk #{number} of {section.new}", repairs)
+            _repair_counts(hunk, lines, f"hunk #{number} of {section.new}", repairs)
+        if len(repairs) > _MAX_REPAIRS:
+            raise PatchError(f"the patch needs more than {_MAX_REPAIRS} repairs", hint="is it a diff at all?")
         seen.add(section.new)
         kept.append(section)
     return render(kept).decode("utf-8", "surrogateescape"), tuple(dict.fromkeys(repairs))
@@ -210,31 +214,32 @@ def _complete_header(section: Section, tree: Path, repairs: list[str]) -> None:
         repairs.append(f"marked as a new file: {section.new}")
 
 
-def _content(path: Path) -> bytes | None:
+def _lines(path: Path) -> list[bytes] | None:
+    """Return the lines of a regular file without their line feeds, or nothing where there is none to compare with."""
     try:
         status = path.lstat()
         if stat.S_ISREG(status.st_mode) and status.st_size <= _MAX_FILE_BYTES:
-            return path.read_bytes()
+            return path.read_bytes().split(b"\n")
     except OSError:
         pass
     return None
 
 
-def _repair_line_ends(section: Section, content: bytes | None, repairs: list[str]) -> None:
+def _repair_line_ends(section: Section, target: list[bytes] | None, repairs: list[str]) -> None:
     if section.crlf_headers:
         for hunk in section.hunks:
             hunk.lines = [line.removesuffix(b"\r") if line[:1] == b"\\" else line for line in hunk.lines]
     bodies = [hunk.lines + hunk.extra for hunk in section.hunks]
     lines = [line for body in bodies for line in body if line[:1] != b"\\"]
     here = f"line ends of {section.new}"
-    if content is None:
+    if target is None:
         # No file to compare with: only a patch that is CRLF all over was plainly converted on its way.
         if section.crlf_headers and lines and all(line.endswith(b"\r") for line in lines):
             _set_line_ends(section, b"")
             repairs.append(f"{here}: CRLF to LF")
         return
     looked_for = [line for line in lines if line[:1] in (b" ", b"-")]
-    ends, returns = content.count(b"\n"), content.count(b"\r\n")
+    ends, returns = len(target) - 1, sum(line.endswith(b"\r") for line in target[:-1])
     if not returns:
         if any(line.endswith(b"\r") for line in looked_for or (lines if section.crlf_headers else [])):
             _set_line_ends(section, b"")
@@ -246,7 +251,7 @@ def _repair_line_ends(section: Section, content: bytes | None, repairs: list[str
         elif not section.crlf_headers:
             return
         _set_line_ends(section, b"\r")
-    elif sum(_follow_mixed_line_ends(hunk, content) for hunk in section.hunks):
+    elif _follow_mixed_line_ends(section, target):
         repairs.append(f"{here}: as in the file, which mixes them")
 
 
@@ -267,26 +272,30 @@ def _set_line_ends(section: Section, ending: bytes) -> None:
                 lines[index] = line.removesuffix(b"\r") + (b"" if unended else ending)
 
 
-def _follow_mixed_line_ends(hunk: Hunk, content: bytes) -> bool:
+def _follow_mixed_line_ends(section: Section, target: list[bytes]) -> bool:
     """Give each line that is looked for the line end that the file has; added lines follow the one above them."""
-    bare = Hunk(hunk.old_start, hunk.new_start, [line.removesuffix(b"\r") for line in hunk.lines])
-    at = _position(bare, content.replace(b"\r\n", b"\n"))
-    if at is None:
-        return False
-    found = content.split(b"\n")[at:]
-    before, ending = list(hunk.lines), b""
-    for index, line in enumerate(bare.lines):
-        if line[:1] in (b" ", b"-"):
-            ending = b"\r" if found.pop(0).endswith(b"\r") else b""
-        if line[:1] != b"\\":
-            hunk.lines[index] = line + ending
-    return hunk.lines != before
+    bare_target = [line.removesuffix(b"\r") for line in target]
+    changed = False
+    for hunk in section.hunks:
+        bare = Hunk(hunk.old_start, hunk.new_start, [line.removesuffix(b"\r") for line in hunk.lines])
+        at = _position(bare, bare_target)
+        if at is None:
+            continue
+        before, ending = list(hunk.lines), b""
+        for index, line in enumerate(bare.lines):
+            if line[:1] in (b" ", b"-"):
+                ending = b"\r" if target[at].endswith(b"\r") else b""
+                at += 1
+            if line[:1] != b"\\":
+                hunk.lines[index] = line + ending
+        changed |= hunk.lines != before
+    return changed
 
 
-def _repair_counts(hunk: Hunk, content: bytes | None, where: str, repairs: list[str]) -> None:
+def _repair_counts(hunk: Hunk, target: list[bytes] | None, where: str, repairs: list[str]) -> None:
     if hunk.extra:
         longer = Hunk(hunk.old_start, hunk.new_start, hunk.lines + hunk.extra)
-        if content is not None and _position(longer, content) is not None:
+        if target is not None and _position(longer, target) is not None:
             hunk.lines = longer.lines
             repairs.append(f"line counts corrected: {where}")
         else:
@@ -295,7 +304,7 @@ def _repair_counts(hunk: Hunk, content: bytes | None, where: str, repairs: list[
         return
     if not any(line[:1] in (b"+", b"-") for line in hunk.lines):
         raise PatchError(f"{where} breaks off at line {hunk.at} of the patch", hint="the patch is cut off")
-    blank = _stripped_context(hunk, content)
+    blank = _stripped_context(hunk, target)
     if blank is None:
         repairs.append(f"line counts corrected: {where}")
     else:
@@ -303,26 +312,27 @@ def _repair_counts(hunk: Hunk, content: bytes | None, where: str, repairs: list[
         repairs.append(f"stripped last context lines restored: {where}")
 
 
-def _stripped_context(hunk: Hunk, content: bytes | None) -> list[bytes] | None:
+def _stripped_context(hunk: Hunk, target: list[bytes] | None) -> list[bytes] | None:
     """Return the blank lines that ``str.strip`` took from the hunk's end, if that is what happened."""
     count = hunk.missing[0]
-    if content is None or hunk.missing[1] != count:
+    if target is None or hunk.missing[1] != count:
         return None
-    start = _position(hunk, content)
+    start = _position(hunk, target)
     if start is None:
         return None
     after = start + len(hunk.old_lines)
-    found = content.split(b"\n")[after : after + count]
+    found = target[after : after + count]
     return [b" " + line for line in found] if len(found) == count and not any(map(bytes.strip, found)) else None
 
 
-def _position(hunk: Hunk, content: bytes) -> int | None:
+def _position(hunk: Hunk, lines: list[bytes]) -> int | None:
     """Return the line, from 0, at which the hunk's old lines stand: where it says, else the only place there is."""
-    lines, wanted = content.split(b"\n"), hunk.old_lines
+    wanted = hunk.old_lines
+    said = max(hunk.old_start - 1, 0)
     if not wanted:
         return None
-    if lines[max(hunk.old_start - 1, 0) :][: len(wanted)] == wanted:
-        return max(hunk.old_start - 1, 0)
+    if lines[said : said + len(wanted)] == wanted:
+        return said
     places = [at for at, line in enumerate(lines) if line == wanted[0] and lines[at : at + len(wanted)] == wanted]
     return places[0] if len(places) == 1 else None
 
@@ -360,6 +370,7 @@ def apply_patch(text: str, tree: Path, *, what: str) -> str:
             cwd=tree,
             git_dir=_NO_REPOSITORY,
             input=data,
+            timeout_s=_APPLY_TIMEOUT_S,
             check=False,
         )
         if done.returncode == 0:
