@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from swelive_plugin.core.instance import Instance
+from swelive_plugin.core.outcome import Session
 from swelive_plugin.core.policy import scope_named
+from swelive_plugin.core.relocate import overlaps, relocated
 from swelive_plugin.core.scoring import score
-from swelive_plugin.core.testid import Matcher
 from swelive_plugin.core.verdict import Integrity, Reason, Status, Verdict
 from swelive_plugin.extensions import log_readers, policy_named
 
@@ -35,6 +37,8 @@ def score_file(
     chosen = policy_named(policy)
     session = read_session(path, kind=kind, readers=log_readers(), root=root or "/testbed")
     root = root or session.rootdir  # ids may carry the path that the run had
+    listed = (*instance.fail_to_pass, *instance.pass_to_pass)
+    session = relocated(session, listed, root=root)
     verdict = score(
         instance,
         session,
@@ -43,13 +47,16 @@ def score_file(
         integrity=Integrity(mode=f"finished run ({session.source})", sandbox="unknown"),
         root=root,
     )
-    matcher = Matcher(session.tests, root=root)
-    listed = (*instance.fail_to_pass, *instance.pass_to_pass)
-    if session.tests and not any(matcher.match(recorded).reported for recorded in listed):
-        told = Reason(
-            "another_run",
-            f"none of the {len(listed)} listed ids is among the {len(session.tests)} tests of {path}: "
-            "is it the log of another instance?",
-        )
-        return replace(verdict, status=Status.ERROR, reasons=(told,))
-    return verdict
+    why = _no_evidence(path, session, listed, root)
+    return replace(verdict, status=Status.ERROR, reasons=(why,)) if why else verdict
+
+
+def _no_evidence(path: Path, session: Session, listed: Sequence[str], root: str) -> Reason | None:
+    """Return why a file tells nothing of the instance, or ``None``: then there is no verdict, whoever is to blame."""
+    if session.tests:
+        if overlaps(session, listed, root=root):
+            return None
+        told = f"none of the {len(listed)} listed ids is among the {len(session.tests)} tests of {path}"
+        return Reason("another_run", f"{told}: is it the log of another instance?")
+    told_of = session.ended or session.collect_errors or session.internal_error or session.pytest_version
+    return None if told_of else Reason("no_session", f"{path} shows no pytest session: nothing was recorded")
