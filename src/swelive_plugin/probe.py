@@ -28,7 +28,20 @@ def _read_config():  # type: () -> dict[str, object]
     return dict(config)
 
 
+def _find_pytest():  # type: () -> bool
+    """Return whether pytest is there without the tree: where the project is pytest or pluggy itself, it is not."""
+    try:
+        __import__("pytest")
+    except ImportError:
+        import site
+
+        site.main()
+        return False
+    return True
+
+
 _CONFIG = _read_config() if __name__ == "__main__" else {}
+_ISOLATED = _find_pytest() if __name__ == "__main__" else None
 
 import unittest
 import weakref
@@ -119,6 +132,7 @@ class Recorder(object):
                 "uid": os.getuid() if hasattr(os, "getuid") else None,
                 "plugins": _plugins(config),
                 "xdist": self._controller,
+                "isolated": _ISOLATED,
             }
         )
 
