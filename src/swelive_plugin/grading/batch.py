@@ -17,6 +17,7 @@ from swelive_plugin.grading.grade import grade
 from swelive_plugin.grading.run_folder import RunFolder
 from swelive_plugin.grading.settings import Settings
 from swelive_plugin.sandbox._supervise import interrupt_all
+from swelive_plugin.workspace.git import interrupt_git
 
 __all__ = ["Observer", "grade_all"]
 
@@ -91,7 +92,10 @@ def grade_all(
                     verdicts[running.pop(task)] = task.result()
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
-            interrupt_all()
+            while wait(running, timeout=0.1).not_done:
+                # again and again: a grade between two commands has none to be ended yet
+                interrupt_all()
+                interrupt_git()
             raise
         finally:
             pool.shutdown(wait=True, cancel_futures=True)

@@ -10,13 +10,14 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from swelive_plugin.errors import InfraError, MissingProgram
 
-__all__ = ["run_git"]
+__all__ = ["interrupt_git", "run_git"]
 
 # Settings that a repository's own configuration must not override; the command line wins over every file.
 _FORCED = (
@@ -73,7 +74,7 @@ def run_git(
         stderr=subprocess.PIPE,
         start_new_session=True,  # so that its helpers (git-remote-https, index-pack) can be ended with it
     )
-    with process:
+    with process, _running(process):
         try:
             stdout, stderr = process.communicate(input, timeout=timeout_s)
         except subprocess.TimeoutExpired:
@@ -92,6 +93,29 @@ def _command(args: Sequence[str]) -> str:
     """Return the subcommand's name, which may come after options of git itself."""
     after_setting = {index + 1 for index, word in enumerate(args) if word in ("-c", "-C")}
     return next((w for index, w in enumerate(args) if not w.startswith("-") and index not in after_setting), args[0])
+
+
+_RUNNING: dict[int, subprocess.Popen[bytes]] = {}
+_RUNNING_LOCK = threading.Lock()
+
+
+@contextmanager
+def _running(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    with _RUNNING_LOCK:
+        _RUNNING[process.pid] = process
+    try:
+        yield
+    finally:
+        with _RUNNING_LOCK:
+            del _RUNNING[process.pid]
+
+
+def interrupt_git() -> None:
+    """End every git that runs in any thread of this process: after Ctrl-C nobody waits for a clone any more."""
+    with _RUNNING_LOCK:
+        for process in _RUNNING.values():
+            if process.poll() is None:
+                _end(process)
 
 
 def failure(what: str, done: subprocess.CompletedProcess[bytes]) -> InfraError:
