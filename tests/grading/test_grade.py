@@ -128,6 +128,14 @@ def test_controls_that_do_not_hold_give_no_verdict(project: Project, settings: S
     assert fixed.status is Status.RESOLVED  # a fix that passes is a fix, whatever gold does
 
 
+def test_what_breaks_more_than_gold_does_is_the_predictions_own(project: Project, settings: Settings) -> None:
+    """Defect: one test that fails under gold too made env_error of a prediction that broke everything."""
+    useless_gold = replace(project.instance, patch=patch(project, extra="x = 1\n"))
+    broken = patch(project, calc="def add(a, b):\n    return a - b\n\n\ndef name():\n    return 'other'\n")
+    verdict = grade(useless_gold, broken, settings)
+    assert (verdict.status, verdict.reward) == (Status.UNRESOLVED, 0.0)
+
+
 def test_fail_to_pass_that_passes_at_base_shows_nothing(project: Project, settings: Settings) -> None:
     shows_nothing = replace(project.instance, fail_to_pass=("tests/test_calc.py::test_name",), pass_to_pass=())
     verdict = grade(shows_nothing, patch(project, other="y = 2\n"), settings)

@@ -306,8 +306,7 @@ def _against_controls(grade: Grade, verdict: Verdict) -> Verdict:
     controls = grade.controls
     if controls is None or verdict.status not in (Status.UNRESOLVED, Status.CRASHED, Status.TIMED_OUT, Status.RESOLVED):
         return verdict
-    failing = {test.id for test in verdict.fail_to_pass if test.judgement == "fail"}
-    if controls.gold is not None and controls.fail_under_gold and failing & set(controls.fail_under_gold):
+    if controls.gold is not None and _fails_like(controls.gold.verdict, verdict):
         why = controls.gold.verdict.reasons[0] if controls.gold.verdict.reasons else Reason("unknown", "")
         told = Reason(
             "gold_control_fails",
@@ -331,6 +330,17 @@ def _against_controls(grade: Grade, verdict: Verdict) -> Verdict:
             return replace(verdict, status=Status.ENV_ERROR, reasons=(told, *verdict.reasons))
         return replace(verdict, warnings=(*verdict.warnings, told))
     return verdict
+
+
+def _fails_like(control: Verdict, verdict: Verdict) -> bool:
+    """Return whether all that fails in ``verdict``, a FAIL_TO_PASS test among it, fails under the control too."""
+    failing, known = _failing(verdict), _failing(control)
+    ended_alike = verdict.status in (control.status, Status.UNRESOLVED)
+    return ended_alike and failing <= known and any(test.judgement == "fail" for test in verdict.fail_to_pass)
+
+
+def _failing(verdict: Verdict) -> set[str]:
+    return {test.id for test in (*verdict.fail_to_pass, *verdict.pass_to_pass) if test.judgement == "fail"}
 
 
 def grade_ran(grade: Grade) -> bool:
