@@ -126,9 +126,18 @@ def test_our_results_file_alone(tmp_path: Path) -> None:
     assert read_side(tmp_path / ID / "verdict.json").judged[ID].answer == "resolved"
 
 
-def test_of_several_attempts_the_first_counts() -> None:
+def test_attempts_are_compared_one_by_one(tmp_path: Path) -> None:
     second = Verdict(ID, Status.UNRESOLVED, attempt=2)
-    assert side_of([second, ours()], "x").judged[ID].answer == "resolved"
+    side = side_of([second, ours()], "x")
+    assert {key: judged.answer for key, judged in side.judged.items()} == {
+        ID: "resolved",
+        f"{ID} (attempt 2)": "unresolved",
+    }
+    write_verdict(tmp_path / ID / "verdict.json", ours())
+    write_verdict(tmp_path / ID / "attempt-2" / "verdict.json", second)
+    assert compare(tmp_path, side).table == {("resolved", "resolved"): 1, ("unresolved", "unresolved"): 1}
+    write_results(tmp_path / "results.json", results_of([ours(), second]))
+    assert read_side(tmp_path / "results.json").judged.keys() == side.judged.keys()
 
 
 def test_instances_of_one_side_alone_are_named() -> None:
@@ -156,13 +165,15 @@ def test_our_evidence_under_another_graders_policy(tmp_path: Path) -> None:
         {"e": "phase", "id": P, "when": "teardown", "outcome": "passed"},
         {"e": "end", "exitstatus": 0},
     ]
-    put(tmp_path / ID / "events.jsonl", "".join(json.dumps(event) + "\n" for event in events))
+    for folder in (tmp_path / ID, tmp_path / ID / "attempt-2"):
+        put(folder / "events.jsonl", "".join(json.dumps(event) + "\n" for event in events))
     write_verdict(tmp_path / ID / "verdict.json", ours(p="xpassed"))
     row = instance([F], [P])
     found = compare(tmp_path, rescored(tmp_path, [row], SWEBENCH))
     assert found.table == {("resolved", "unresolved"): 1}
     assert found.b.harness == "policy swebench"
     assert found.disagreements[0].test == P
+    assert found.only_b == (f"{ID} (attempt 2)",)
     with pytest.raises(UsageError, match="no session of these instances"):
         rescored(tmp_path, [], SWEBENCH)
 

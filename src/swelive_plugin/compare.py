@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -59,7 +59,10 @@ class TestView:
 
 @dataclass(frozen=True)
 class Judged:
-    """One side's verdict on one instance; ``tests`` is empty where only the answer was kept."""
+    """One side's verdict on one instance; ``tests`` is empty where only the answer was kept.
+
+    Attempts after the first have their number behind ``instance_id``: other harnesses know one prediction of each.
+    """
 
     instance_id: str
     answer: Answer
@@ -252,11 +255,8 @@ def read_side(path: Path) -> Side:
 
 
 def side_of(verdicts: Iterable[Verdict], name: str) -> Side:
-    """Return the side that our own verdicts make; of several attempts the first counts."""
-    judged: dict[str, Judged] = {}
-    for verdict in sorted(verdicts, key=lambda verdict: verdict.attempt):
-        judged.setdefault(verdict.instance_id, _ours(verdict))
-    return Side(name, "swelive", judged)
+    """Return the side that our own verdicts make; later attempts of an instance are judged apart from its first."""
+    return Side(name, "swelive", {judged.instance_id: judged for judged in map(_ours, verdicts)})
 
 
 def rescored(run: Path, instances: Iterable[Instance], policy: Policy) -> Side:
@@ -270,12 +270,23 @@ def rescored(run: Path, instances: Iterable[Instance], policy: Policy) -> Side:
     rows = {instance.instance_id: instance for instance in instances}
     verdicts = []
     for instance_id, path in session_files(run, rows).items():
-        session = read_session(path)
-        verdicts.append(score(rows[instance_id], session, policy=policy, root=session.rootdir))
+        for attempt, file in _attempts(path):
+            session = read_session(file)
+            verdict = score(rows[instance_id], session, policy=policy, root=session.rootdir)
+            verdicts.append(replace(verdict, attempt=attempt))
     if not verdicts:
         raise UsageError(f"{run} holds no session of these instances", hint="name the dataset that was graded with -d")
     side = side_of(verdicts, str(run))
     return Side(side.name, f"policy {policy.name}", side.judged)
+
+
+def _attempts(first: Path) -> Iterator[tuple[int, Path]]:
+    """Yield the evidence of each attempt that a run folder keeps beside the first."""
+    yield 1, first
+    for file in first.parent.glob(f"attempt-*/{first.name}"):
+        number = file.parent.name.removeprefix("attempt-")
+        if number.isdecimal():
+            yield int(number), file
 
 
 def _load(path: Path) -> Any:
@@ -292,7 +303,7 @@ Found = tuple[str, dict[str, Judged]]
 
 def _from_folder(path: Path) -> Found:
     """Return what a folder holds, the most detailed form first."""
-    own = sorted(path.glob("*/verdict.json")) or sorted(path.glob("verdict.json"))
+    own = [file for pattern in ("verdict.json", "*/verdict.json", "*/*/verdict.json") for file in path.glob(pattern)]
     if own:
         return "swelive", {judged.instance_id: judged for file in own for judged in _own_verdict(file, _load(file))}
     reports = sorted(path.rglob("*report.json"))
@@ -345,7 +356,12 @@ def _ours(verdict: Verdict) -> Judged:
         for test in listed
     }
     reason = verdict.reasons[0].code if verdict.reasons else ""
-    return Judged(verdict.instance_id, _answer(verdict.status), verdict.status.value, reason, tests)
+    name = _name(verdict.instance_id, verdict.attempt)
+    return Judged(name, _answer(verdict.status), verdict.status.value, reason, tests)
+
+
+def _name(instance_id: str, attempt: int) -> str:
+    return instance_id if attempt == 1 else f"{instance_id} (attempt {attempt})"
 
 
 def _answer(status: Status) -> Answer:
@@ -357,8 +373,8 @@ def _answer(status: Status) -> Answer:
 def _own_results(document: Mapping[str, Any]) -> dict[str, Judged]:
     judged: dict[str, Judged] = {}
     for row in document.get("rows", ()):
-        status = Status(row["status"])
-        judged.setdefault(row["instance_id"], Judged(row["instance_id"], _answer(status), status.value))
+        status, name = Status(row["status"]), _name(row["instance_id"], row.get("attempt", 1))
+        judged[name] = Judged(name, _answer(status), status.value)
     return judged
 
 
