@@ -197,8 +197,14 @@ def resolve_lock(room: BuildRoom, recipe: Recipe) -> str:
     (room.work / "resolved.txt").unlink(missing_ok=True)
     compile_ = [room.uv_program, "pip", "compile", "--no-sources", "--python", str(room.interpreter.path)]
     room.must([*compile_, source, "-o", target, *options], "resolving the packages of the day")
-    packages = (room.work / "resolved.txt").read_text(encoding="utf-8")
+    packages = _third_parties((room.work / "resolved.txt").read_text(encoding="utf-8"))
     return lock_text(recipe, packages, _resolve_build(room, recipe, compile_) if recipe.install != "path" else "")
+
+
+def _third_parties(resolved: str) -> str:
+    """Return a resolved file without local projects: a name that only ``setup.py`` knows can't be left out before."""
+    entries = re.split(r"^(?=\S)", resolved, flags=re.MULTILINE)
+    return "".join(entry for entry in entries if not re.match(r"(-e\s+)?(\S+\s*@\s*)?(file://|/)", entry))
 
 
 def _resolve_build(room: BuildRoom, recipe: Recipe, compile_: list[str]) -> str:
@@ -240,12 +246,10 @@ def split_lock(text: str) -> tuple[str, str]:
     return packages, build
 
 
-def locked_names(text: str) -> set[str]:
-    """Return the canonical names of the packages in a lock."""
-    return {
-        canonicalize_name(name)
-        for name in re.findall(r"^([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^\]]*\])?==", split_lock(text)[0], re.MULTILINE)
-    }
+def locked_versions(text: str) -> dict[str, str]:
+    """Return what a lock holds: canonical names and their versions."""
+    pinned = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^\]]*\])?==([^\s;\\]+)", re.MULTILINE)
+    return {canonicalize_name(name): version for name, version in pinned.findall(split_lock(text)[0])}
 
 
 def era_options(recipe: Recipe) -> list[str]:

@@ -116,7 +116,7 @@ def _commands(text: str, path: str) -> Iterator[str]:
     if path.endswith(".py"):
         yield from _session_installs(text)
         return
-    for raw in re.sub(r"\\\s*\n\s*", " ", text).splitlines():
+    for raw in re.sub(r"\\\s*\n\s*", " ", re.sub(r"\$\{\{.*?\}\}", "$X", text)).splitlines():
         line = re.sub(r"^\s*-?\s*(?:run|script|install|before_install|RUN)\s*:?\s*[|>]?-?\s*", "", raw).strip()
         if not line.startswith("#") and _INSTALL.search(line):
             for part in re.split(r"&&|;|\|\|", line):

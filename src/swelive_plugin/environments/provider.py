@@ -6,10 +6,9 @@ import json
 import os
 import re
 import shutil
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -31,6 +30,7 @@ from swelive_plugin.environments.interpreters import Interpreter, find_interpret
 from swelive_plugin.environments.listing import FolderFiles
 from swelive_plugin.environments.recipe import Recipe, discover, recipe_from_toml, recipe_to_toml
 from swelive_plugin.environments.repair import repaired
+from swelive_plugin.environments.search import Attempt, Found, Trial, search
 from swelive_plugin.environments.store import Choice, Store, atomic_write, free_mib, make_read_only, settle_times
 from swelive_plugin.environments.uv import find_uv
 from swelive_plugin.errors import EnvironmentBuildError, InfraError
@@ -42,17 +42,8 @@ __all__ = ["Attempt", "UvProvider"]
 
 _REPAIRS = 4
 _ROOM_MIB = 1024.0
-
-
-@dataclass(frozen=True)
-class Attempt:
-    """One try to build: which recipe, what came of it, and why it was tried."""
-
-    recipe: str
-    python: str
-    outcome: str
-    reason: str = ""
-    duration_s: float = 0.0
+# Tests call `python` and the tools of their own environment by name, as in an activated one.
+_SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 class UvProvider:
@@ -66,7 +57,6 @@ class UvProvider:
     def __init__(self, cache: Path, *, recipes: Path | None = None) -> None:
         self.store = Store(cache / "environments")
         self.recipes = recipes
-        self.attempts: list[Attempt] = []
 
     def provide(
         self,
@@ -106,17 +96,62 @@ class UvProvider:
         offline: bool, say: Callable[[str], None],
     ) -> Environment:  # fmt: skip
         first_error: EnvironmentBuildError | None = None
+        attempts: list[Attempt] = []
         for recipe in candidates:
             lock = choice.lock_text if choice is not None else ""
             try:
-                return self.build(
+                environment = self.build(
                     instance, recipe, mirror=mirror, sandbox=sandbox, lock=lock, offline=offline, progress=say
                 )
             except EnvironmentBuildError as error:
+                attempts.append(Attempt(recipe, "not built", error.message))
                 say(f"recipe {recipe.name} on Python {recipe.python}: {error.message}")
                 first_error = first_error or error
+            else:
+                self._log(instance, sandbox, [*attempts, Attempt(environment.recipe, "built", key=environment.key)])
+                return environment
+        self._log(instance, sandbox, attempts)
         assert first_error is not None
         raise first_error
+
+    def search(
+        self,
+        instance: Instance,
+        *,
+        mirror: Path,
+        sandbox: Sandbox,
+        check: Callable[[Environment], Trial],
+        offline: bool = False,
+        tries: int = 8,
+        progress: Callable[[str], None] | None = None,
+    ) -> Found:
+        """Return how the search for a recipe whose controls hold ended; the best one found is kept for the commit.
+
+        ``check`` runs the controls. Raises `NoInterpreter`, `InfraError`.
+        """
+        self.store.open()
+
+        def build(recipe: Recipe) -> Environment:
+            return self.build(instance, recipe, mirror=mirror, sandbox=sandbox, offline=offline, progress=progress)
+
+        found = search(
+            self.candidates(instance, mirror=mirror), build=build, check=check, tries=tries, progress=progress
+        )
+        if found.environment is not None:
+            self.choose(instance, found.environment, sandbox)
+        self._log(instance, sandbox, found.attempts)
+        return found
+
+    def _log(self, instance: Instance, sandbox: Sandbox, attempts: Sequence[Attempt]) -> None:
+        """Keep what was tried, and what came of it, beside the decision."""
+        folder = self.store.choice_folder(instance.repo, instance.base_commit, layout_of(sandbox))
+        folder.mkdir(parents=True, exist_ok=True)
+        told = [
+            {"recipe": attempt.recipe.name, "python": attempt.recipe.python, "outcome": attempt.outcome,
+             "reason": attempt.reason, "key": attempt.key, "good": attempt.good, "why": attempt.recipe.reasons[-1:]}
+            for attempt in attempts
+        ]  # fmt: skip
+        atomic_write(folder / "attempts.json", json.dumps(told, indent=1))
 
     def candidates(self, instance: Instance, *, mirror: Path) -> list[Recipe]:
         """Return the ranked recipes for an instance. Raises `NoInterpreter` if nothing here fits."""
@@ -158,13 +193,9 @@ class UvProvider:
         say = progress or (lambda _: None)
         self.store.open()
         for _ in range(_REPAIRS):
-            began = time.monotonic()
             try:
                 built = self._build_once(instance, recipe, mirror, sandbox, lock, offline, say)
             except EnvironmentBuildError as error:
-                self.attempts.append(
-                    Attempt(recipe.name, recipe.python, "failed", error.message, time.monotonic() - began)
-                )
                 better = None if lock else repaired(recipe, f"{error.message}\n{error.evidence}")
                 if better is None:
                     raise EnvironmentBuildError(
@@ -173,7 +204,6 @@ class UvProvider:
                 say(better.reasons[-1])
                 recipe, last = better, error
                 continue
-            self.attempts.append(Attempt(recipe.name, recipe.python, "built", duration_s=time.monotonic() - began))
             return built
         raise EnvironmentBuildError(
             f"{instance.instance_id}: {last.message}", hint=last.hint, evidence=last.evidence
@@ -289,7 +319,7 @@ class UvProvider:
             site_folders=tuple(f"{prefix}/{name}" for name in data["site_folders"]),
             tree=folder / "tree",
             mounts=(venv, *interpreter_mounts(interpreter)),
-            env=dict(data["env"]),
+            env={"PATH": f"{prefix}/bin:{_SYSTEM_PATH}", **data["env"]},
             recipe=recipe,
             lock_text=lock,
             needs_git=bool(data["needs_git"]),

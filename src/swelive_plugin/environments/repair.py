@@ -18,7 +18,7 @@ __all__ = ["repaired"]
 def repaired(recipe: Recipe, log: str) -> Recipe | None:
     """Return the recipe changed by what ``log`` says went wrong, or ``None`` where it does not tell. The last reason
     says what."""
-    for attempt in (_missing_at_build, _hidden_by_date, _conflict):
+    for attempt in (_missing_at_build, _hidden_by_date, _unknown, _conflict):
         better = attempt(recipe, log)
         if better is not None and better != recipe:
             return better
@@ -54,6 +54,22 @@ def _hidden_by_date(recipe: Recipe, log: str) -> Recipe | None:
         recipe, exceptions={**recipe.exceptions, package: date},
         reasons=(*recipe.reasons, f"{package} is hidden by the cut-off: its own is {date[:10]}"),
     )  # fmt: skip
+
+
+def _unknown(recipe: Recipe, log: str) -> Recipe | None:
+    """Leave out what the registry has never heard of: a private package, or a word that was no package."""
+    flat = " ".join(log.split())
+    names = {
+        canonicalize_name(name) for name in re.findall(r"([A-Za-z0-9._-]+) was not found in the package registry", flat)
+    }
+    kept = tuple(line for line in recipe.requirements if name_of(line) not in names)
+    if kept == recipe.requirements:
+        return None
+    return replace(
+        recipe,
+        requirements=kept,
+        reasons=(*recipe.reasons, f"not in the registry, left out: {', '.join(sorted(names))}"),
+    )
 
 
 def _conflict(recipe: Recipe, log: str) -> Recipe | None:
