@@ -73,6 +73,7 @@ def run_probe(
     cwd: str = ".",
     timeout_s: float = 60,
     env: Mapping[str, str] | None = None,
+    site_folders_more: Sequence[str] = (),
     **more: Any,
 ) -> Ran:
     """Return what the probe reports of pytest in ``tree``; a session longer than ``timeout_s`` is killed."""
@@ -85,7 +86,7 @@ def run_probe(
         launch = Launch(
             channel_fd=channel.write_fd,
             tree=str(tree),
-            site_folders=(site_folder(python),),
+            site_folders=(site_folder(python), *site_folders_more),
             pytest_args=pytest_args((), extra=args),
             **more,
         )

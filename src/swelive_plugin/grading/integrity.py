@@ -39,9 +39,9 @@ _REPORTING_HOOKS = frozenset(
     }
 )
 # Builtins that decide what a test's assertion means; others (print, open, input) only earn a flag.
-_DECIDING_BUILTINS = re.compile(
+_DECIDING = re.compile(
     r"^builtins\.(\w*(?:Error|Exception|Exit|Interrupt|Warning|Iteration)|isinstance|issubclass|all|any|bool|len|type|"
-    r"sorted|abs|repr|str|int|float|list|dict|set|tuple|__build_class__)$"
+    r"sorted|abs|repr|str|int|float|list|dict|set|tuple|__build_class__)$|\.failureException$"
 )
 _CALLS = {
     "gc.get_objects": "searches all objects of the process",
@@ -133,6 +133,7 @@ class Facts:
     odd_canaries: frozenset[str] = frozenset()
     unmade: bool = False
     foreign: bool = False
+    is_plugin: bool = False  # the project's own code is loaded as a pytest plugin
 
     def __or__(self, other: Facts) -> Facts:
         """Return what either shows."""
@@ -146,6 +147,7 @@ class Facts:
             odd_canaries=self.odd_canaries | other.odd_canaries,
             unmade=self.unmade or other.unmade,
             foreign=self.foreign or other.foreign,
+            is_plugin=self.is_plugin or other.is_plugin,
         )
 
 
@@ -162,6 +164,10 @@ def facts(read: ChannelRead, session: Session) -> Facts:
         odd_canaries=frozenset(kind for kind, _ in _odd_canaries(read.events, session)),
         unmade=any(event.get("unmade") for event in by_kind.get("phase", ())),
         foreign=bool(read.foreign),
+        is_plugin=any(
+            event.get("late") is False and not str(event.get("file", "/")).startswith(("/", "<"))
+            for event in by_kind.get("hook", ())
+        ),
     )
 
 
@@ -170,15 +176,20 @@ def _changed_key(event: Mapping[str, Any]) -> str:
     return f"{what} {event.get('test')}" if what.startswith("test ") else what
 
 
-def _roots(events: Iterable[Mapping[str, Any]]) -> dict[str, frozenset[str]]:
-    """Return the folders of the tree from which each top-level module was imported."""
-    found: dict[str, set[str]] = {}
+def _modules(events: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str, str]]:
+    """Yield (top-level module, its file, the folder of the tree from which it was imported)."""
     for event in events:
         tree = event.get("tree") if event.get("e") == "modules" else None
         for name, file in tree.items() if isinstance(tree, Mapping) else ():
             path = PurePosixPath(str(file))
             root = path.parent.parent if path.stem == "__init__" else path.parent
-            found.setdefault(str(name), set()).add(str(root))
+            yield str(name), str(file), str(root)
+
+
+def _roots(events: Iterable[Mapping[str, Any]]) -> dict[str, frozenset[str]]:
+    found: dict[str, set[str]] = {}
+    for name, _file, root in _modules(events):
+        found.setdefault(name, set()).add(root)
     return {name: frozenset(roots) for name, roots in found.items()}
 
 
@@ -266,30 +277,38 @@ class _Look:
         what, file = str(event.get("what")), str(event.get("file", ""))
         if _changed_key(event) in self.normal.changed:
             return
-        severity = self._severity(file)
-        if severity != "tampered" and what.startswith("test ") and self.has_control:
-            # a code object can name any file as its own: what the test's file was compiled to is known
-            severity = "tampered" if self.blame(file) != "installed" else None
-        elif severity is None and event.get("critical") and event.get("when") != "plugins":
-            # a harmless installed function in the place of the one that reports
-            severity = "tampered" if self.has_control else "flag"
-        told = f"{what} was replaced"
+        severity = self._severity_of_change(event, what, file)
+        told = f"{what} was replaced while graded code ran"
         if event.get("test"):
-            told += f" by {event['test']}"
+            told += f" ({event['test']})"
         if what == "bait":
-            severity, told = "tampered", "something looked for the recorder in memory and altered what looked like it"
-        elif what.startswith("builtins.") or what.endswith(".failureException"):
-            # an exception class may be replaced by one of pytest's own, which has no file to blame
-            if _DECIDING_BUILTINS.match(what) or what.endswith(".failureException"):
-                severity = "tampered" if self.has_control or severity == "tampered" else "flag"
-            elif severity is not None:
-                severity = "flag"
+            told = "something looked for the recorder in memory and altered what looked like it"
         elif what.startswith("sys."):
-            severity, told = ("flag" if severity else None), f"{what} was left on by the code under test"
-        elif event.get("when") == "plugins" and severity is not None:
-            severity = "flag"  # an installed plugin of the tree: a project that is one
+            told = f"{what} was left on by the code under test"
         if severity is not None:
-            yield Finding("runner_changed", severity, f"{told} while graded code ran", file, _line(event))
+            yield Finding("runner_changed", severity, told, file, _line(event))
+
+    def _severity_of_change(self, event: Mapping[str, Any], what: str, file: str) -> Severity | None:
+        blamed = self._severity(file)
+        if what == "bait":
+            return "tampered"
+        if what.startswith("sys."):
+            return "flag" if blamed else None
+        if what.startswith("test "):
+            # a code object can name any file as its own, but what the test's file was compiled to is known
+            return "tampered" if self.has_control and self.blame(file) != "installed" else blamed
+        if what.startswith("hook "):
+            return blamed
+        if _DECIDING.search(what) or event.get("critical"):
+            # one of pytest's own classes or a harmless installed function in its place leaves no file to blame
+            if event.get("when") == "plugins":
+                return "flag" if blamed else None
+            return "tampered" if self.has_control or blamed == "tampered" else "flag"
+        if blamed == "tampered":
+            # a plugin project's trade, a builtin that decides nothing, a mock that is none of the runner's business
+            spared = event.get("when") == "plugins" or what.startswith(("builtins.", "unittest.mock."))
+            return "flag" if spared or self.normal.is_plugin or not self.has_control else "tampered"
+        return blamed
 
     def _hook(self, event: Mapping[str, Any]) -> Iterator[Finding]:
         hook, file = str(event.get("hook")), str(event.get("file", ""))
@@ -346,14 +365,11 @@ def _canary_findings(read: ChannelRead, session: Session, look: _Look) -> Iterat
 
 
 def _module_findings(read: ChannelRead, look: _Look) -> Iterator[Finding]:
-    for name, roots in _roots(read.events).items():
+    for name, file, root in _modules(read.events):
         usual = look.normal.roots.get(name)
-        if usual is None:
-            continue
-        for root in sorted(roots - usual):
-            if any(path == root or path.startswith(f"{root}/" if root != "." else "") for path in look.touched):
-                told = f"{name} was imported from {root!r}, with trusted code from {min(usual)!r}"
-                yield Finding("imported_elsewhere", "flag", told, file=root)
+        if usual and root not in usual and look.blame(file) == "touched":
+            told = f"{name} was imported from {root!r}, with trusted code from {min(usual)!r}"
+            yield Finding("imported_elsewhere", "flag", told, file=file)
 
 
 def _count_findings(read: ChannelRead, session: Session) -> Iterator[Finding]:

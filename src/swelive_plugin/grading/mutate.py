@@ -49,7 +49,8 @@ Change = tuple[_Edit, ...]
 
 def function_of(test_id: str) -> str:
     """Return the function of a test id without its file and parameters: ``Class::test_x``."""
-    return test_id.split("[", 1)[0].partition("::")[2].split(None, 1)[0] if "::" in test_id else ""
+    name = test_id.split("[", 1)[0].partition("::")[2].split()
+    return name[0] if name else ""
 
 
 def mutants(source: str, functions: Collection[str], *, count: int = 3) -> list[Mutant]:

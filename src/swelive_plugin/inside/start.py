@@ -63,20 +63,17 @@ class _only_installed(object):  # noqa: N801
     def __init__(self, site_folders: List[str], names: Optional[List[str]]) -> None:
         self.site_folders = site_folders
         self.names = None if names is None else {_normal(name) for name in names}
-        manager = sys.modules.get("pluggy._manager") or sys.modules.get("pluggy.manager")
-        module = getattr(manager, "importlib_metadata", None)
-        if module is None and hasattr(manager, "importlib"):
-            module = sys.modules.get("importlib.metadata")
+        module = _metadata_of_pluggy()
         self.module = module  # None: pluggy asks pkg_resources, which looked at sys.path before the tree was on it
         self.real = getattr(module, "distributions", None)
 
     def __enter__(self) -> None:
         if self.real is not None:
-            self.module.distributions = self._distributions  # type: ignore[union-attr]
+            self.module.distributions = self._distributions
 
     def __exit__(self, *_exc: object) -> None:
         if self.real is not None:
-            self.module.distributions = self.real  # type: ignore[union-attr]
+            self.module.distributions = self.real
 
     def _distributions(self, **_kwargs: Any) -> List[Any]:
         found = list(self.real(path=list(self.site_folders)))  # type: ignore[misc]
@@ -113,15 +110,23 @@ def import_pytest_whole() -> None:
             importlib.import_module(name)
         except ImportError:
             pass
-    try:
-        importlib.import_module("importlib.metadata")
-    except ImportError:
-        manager = sys.modules.get("pluggy._manager") or sys.modules.get("pluggy.manager")
-        if getattr(manager, "importlib_metadata", None) is None:
-            try:
-                importlib.import_module("pkg_resources")
-            except ImportError:
-                pass
+    if _metadata_of_pluggy() is None:
+        try:
+            importlib.import_module("pkg_resources")
+        except ImportError:
+            pass
+
+
+def _metadata_of_pluggy() -> Any:
+    """Return the module that this pluggy asks for entry points, ``None`` where that is pkg_resources (before 0.13)."""
+    if "pluggy._manager" in sys.modules:  # 1.0
+        own = getattr(sys.modules["pluggy._manager"], "importlib_metadata", None)
+        if own is not None:
+            return own
+        import importlib
+
+        return importlib.import_module("importlib.metadata")
+    return getattr(sys.modules.get("pluggy.manager"), "importlib_metadata", None)
 
 
 def open_site(config: Dict[str, Any]) -> None:
@@ -139,6 +144,10 @@ def open_site(config: Dict[str, Any]) -> None:
     finally:
         for name, function in hooks.items():
             setattr(site, name, function)
+    done = [os.path.realpath(folder) for folder in site.getsitepackages()] if hasattr(site, "getsitepackages") else []
+    for folder in config["site_folders"]:
+        if os.path.realpath(folder) not in done:
+            site.addsitedir(folder)  # known to the driver alone: the interpreter did not read its .pth files
     _move(config.get("path_map", []))
     if importlib.machinery.PathFinder.find_spec("sitecustomize", trusted) is not None:
         whole, sys.path[:] = sys.path[:], trusted
