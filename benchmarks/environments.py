@@ -34,6 +34,7 @@ from swelive_plugin.grading.settings import scratch
 from swelive_plugin.grading.tree import make_graded_tree
 from swelive_plugin.sandbox import Sandbox
 from swelive_plugin.sandbox.find import find_sandbox
+from swelive_plugin.validation.validate import test_files_of
 from swelive_plugin.workspace.mirror import ensure_mirror, repo_url
 
 GOLD_RUNS = 3
@@ -88,7 +89,7 @@ class Row:
             )
             report = work / "report"
             result = run_session(
-                environment, tree, application.test_files, sandbox=self.sandbox, settings=self.settings, folder=report,
+                environment, tree, test_files_of(application.test_files, tree), sandbox=self.sandbox, settings=self.settings, folder=report,
                 work=work,
             )  # fmt: skip
             good = {key for key, test in result.session.tests.items() if test.outcome is Outcome.PASSED}

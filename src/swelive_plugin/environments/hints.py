@@ -120,7 +120,7 @@ def _commands(text: str, path: str) -> Iterator[str]:
         line = re.sub(r"^\s*-?\s*(?:run|script|install|before_install|RUN)\s*:?\s*[|>]?-?\s*", "", raw).strip()
         if not line.startswith("#") and _INSTALL.search(line):
             for part in re.split(r"&&|;|\|\|", line):
-                yield part.strip().strip("'\"")
+                yield part.strip()
 
 
 def _session_installs(text: str) -> Iterator[str]:

@@ -216,7 +216,7 @@ def split_command(text: str) -> list[str]:
     try:
         return shlex.split(text, comments=True)
     except ValueError:
-        return text.split()
+        return [word.strip("'\"") for word in text.split()]
 
 
 def merged(lines: Iterable[str], *, without: Sequence[str] = ()) -> tuple[str, ...]:

@@ -297,6 +297,7 @@ def atomic_write(path: Path, text: str) -> None:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(text)
+        Path(name).chmod(0o644)
         Path(name).replace(path)
     except OSError as error:
         raise InfraError(f"{path} can't be written: {error.strerror}", hint="is the disk full?") from error

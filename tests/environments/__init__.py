@@ -1,0 +1,1 @@
+"""Environments: what is found, built, kept and searched."""
