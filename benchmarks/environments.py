@@ -24,11 +24,11 @@ from typing import Any
 from swelive_plugin import Instance, Settings, load_instances
 from swelive_plugin.core.outcome import Outcome
 from swelive_plugin.core.policy import Scope
-from swelive_plugin.environments import Environment
+from swelive_plugin.environments import Environment, Trial
 from swelive_plugin.environments.provider import UvProvider
-from swelive_plugin.environments.search import Trial, cause_of
+from swelive_plugin.environments.search import cause_of
 from swelive_plugin.errors import SweliveError
-from swelive_plugin.grading.controls import run_controls
+from swelive_plugin.grading.controls import run_controls, trial_of
 from swelive_plugin.grading.session import run_session
 from swelive_plugin.grading.settings import scratch
 from swelive_plugin.grading.tree import make_graded_tree
@@ -62,15 +62,8 @@ class Row:
         report = run_controls(
             self.instance, environment, mirror=self.mirror, sandbox=self.sandbox, settings=self.settings, scope=scope
         )
-        assert report.gold is not None
-        verdict = report.gold.verdict
-        good = [test for test in (*verdict.fail_to_pass, *verdict.pass_to_pass) if test.judgement == "pass"]
-        bad = [test.id for test in (*verdict.fail_to_pass, *verdict.pass_to_pass) if test.judgement == "fail"]
-        output = (report.gold.folder / "test_output.txt").read_text("utf-8", "replace")
-        note = f"fail with gold: {', '.join(bad[:3])}" if bad else ""
-        if report.pass_at_base:
-            note = f"pass at base: {', '.join(report.pass_at_base[:3])}"
-        return Trial(report.hold, len(good), output, f"{note}; {cause_of(output)}" if note else "")
+        trial = trial_of(report)
+        return replace(trial, note=f"{trial.note}; {cause_of(trial.output)}" if trial.note else "")
 
     def _derived(self, environment: Environment) -> Trial:
         base, _, output = self._run(environment, "")

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import swelive_plugin
 from swelive_plugin.core.instance import Instance, instance_from_row
-from swelive_plugin.environments import Environment, EnvironmentProvider
+from swelive_plugin.environments import Environment, EnvironmentProvider, Trial
 from swelive_plugin.extensions import plugin_manager
 from swelive_plugin.grading.settings import Settings
 from swelive_plugin.hookspecs import hookimpl
@@ -36,6 +36,7 @@ class HostProvider:
         sandbox: Sandbox,
         offline: bool = False,
         progress: Callable[[str], None] | None = None,
+        check: Callable[[Environment], Trial] | None = None,
     ) -> Environment:
         key = f"host-{instance.base_commit}"
         folder = self.cache / "host" / key

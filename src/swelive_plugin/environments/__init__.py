@@ -47,6 +47,20 @@ class Environment:
     needs_git: bool = False
 
 
+@dataclass(frozen=True)
+class Trial:
+    """What the controls say of one environment.
+
+    ``good`` counts what came out as it should (tests that turn green, tests that stay green); ``output`` is what both
+    sessions printed, which the lessons are learnt from.
+    """
+
+    holds: bool
+    good: int = 0
+    output: str = field(default="", repr=False)
+    note: str = ""
+
+
 class EnvironmentProvider(Protocol):
     """Who can hand out the environment of an instance."""
 
@@ -58,8 +72,12 @@ class EnvironmentProvider(Protocol):
         sandbox: Sandbox,
         offline: bool = False,
         progress: Callable[[str], None] | None = None,
+        check: Callable[[Environment], Trial] | None = None,
     ) -> Environment:
         """Return the instance's environment, built if it is not there yet.
+
+        ``check`` runs the controls in an environment and tells whether they hold: with it, what is built first is
+        chosen by them, and the best one comes back where none holds.
 
         Raises `EnvironmentBuildError` (with the log's last lines as evidence), `NoInterpreter`, `InfraError`.
         """

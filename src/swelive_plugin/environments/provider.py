@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from swelive_plugin.core.instance import Instance
-from swelive_plugin.environments import VENV, Environment
+from swelive_plugin.environments import VENV, Environment, Trial
 from swelive_plugin.environments.build import (
     BuildRoom,
     build_venv,
@@ -30,7 +30,7 @@ from swelive_plugin.environments.interpreters import Interpreter, find_interpret
 from swelive_plugin.environments.listing import FolderFiles
 from swelive_plugin.environments.recipe import Recipe, discover, recipe_from_toml, recipe_to_toml
 from swelive_plugin.environments.repair import repaired
-from swelive_plugin.environments.search import Attempt, Found, Trial, search
+from swelive_plugin.environments.search import Attempt, Found, search
 from swelive_plugin.environments.store import Choice, Store, atomic_write, free_mib, make_read_only, settle_times
 from swelive_plugin.environments.uv import find_uv
 from swelive_plugin.errors import EnvironmentBuildError, InfraError
@@ -66,9 +66,11 @@ class UvProvider:
         sandbox: Sandbox,
         offline: bool = False,
         progress: Callable[[str], None] | None = None,
+        check: Callable[[Environment], Trial] | None = None,
     ) -> Environment:
         """Return the instance's environment: from the store, else built by the first candidate recipe that builds.
 
+        With ``check`` the candidates are searched for one whose controls hold; where none does, the best is returned.
         Raises `EnvironmentBuildError` (with the log's last lines as evidence), `NoInterpreter`, `InfraError`.
         """
         say = progress or (lambda _: None)
@@ -84,6 +86,15 @@ class UvProvider:
                 if given is None and (known := self._load(choice.key, sandbox)) is not None:
                     return known
                 candidates = [choice.recipe]
+            elif check is not None:
+                found = self.search(
+                    instance, mirror=mirror, sandbox=sandbox, check=check, offline=offline, progress=progress
+                )
+                if found.environment is not None:
+                    return found.environment
+                raise EnvironmentBuildError(
+                    found.cause, evidence=next((each.evidence for each in found.attempts if each.evidence), "")
+                )
             else:
                 say("reading what the repository says about its tests")
                 candidates = self.candidates(instance, mirror=mirror)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from packaging.utils import canonicalize_name
 
-from swelive_plugin.environments import Environment
+from swelive_plugin.environments import Environment, Trial
 from swelive_plugin.environments.build import locked_versions
 from swelive_plugin.environments.era import parse_minor
 from swelive_plugin.environments.known_names import FIXTURES, INI_KEYS, MARKERS, OPTIONS
@@ -20,23 +20,9 @@ from swelive_plugin.environments.pytest_needs import distribution_of
 from swelive_plugin.environments.recipe import Recipe
 from swelive_plugin.errors import EnvironmentBuildError
 
-__all__ = ["Attempt", "Found", "Trial", "cause_of", "lesson", "search"]
+__all__ = ["Attempt", "Found", "cause_of", "lesson", "search"]
 
 _TRIES = 8
-
-
-@dataclass(frozen=True)
-class Trial:
-    """What the controls say of one environment.
-
-    ``good`` counts what came out as it should (tests that turn green, tests that stay green); ``output`` is what both
-    sessions printed, which the lessons are learnt from.
-    """
-
-    holds: bool
-    good: int = 0
-    output: str = field(default="", repr=False)
-    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -48,6 +34,7 @@ class Attempt:
     reason: str = ""
     key: str = ""
     good: int = 0
+    evidence: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True)
@@ -88,7 +75,7 @@ def search(
         try:
             environment = build(recipe)
         except EnvironmentBuildError as error:
-            attempts.append(Attempt(recipe, "not built", error.message))
+            attempts.append(Attempt(recipe, "not built", error.message, evidence=error.evidence))
             continue
         if environment.key in seen_keys:
             continue

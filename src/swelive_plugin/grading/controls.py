@@ -18,7 +18,7 @@ from swelive_plugin.core.outcome import Session
 from swelive_plugin.core.policy import ControlOutcome, Controls, Scope
 from swelive_plugin.core.scoring import files_to_run, score
 from swelive_plugin.core.verdict import Verdict
-from swelive_plugin.environments import Environment
+from swelive_plugin.environments import Environment, Trial
 from swelive_plugin.grading.integrity import Facts, facts
 from swelive_plugin.grading.session import read_session_folder, run_session
 from swelive_plugin.grading.settings import Progress, Settings, scratch
@@ -28,7 +28,7 @@ from swelive_plugin.sandbox import Sandbox
 from swelive_plugin.workspace.checkout import remove_tree
 from swelive_plugin.workspace.graded import Application
 
-__all__ = ["ControlReport", "ControlRun", "run_control", "run_controls"]
+__all__ = ["ControlReport", "ControlRun", "run_control", "run_controls", "trial_of"]
 
 Which = Literal["base", "gold"]
 
@@ -82,6 +82,22 @@ class ControlReport:
     def hold(self) -> bool:
         """Whether FAIL_TO_PASS fails at base and everything listed passes under gold."""
         return not self.pass_at_base and self.gold is not None and self.gold.verdict.resolved
+
+
+def trial_of(report: ControlReport) -> Trial:
+    """Return what both controls say of the environment, as the search for a recipe takes it."""
+    runs = [report.base] if report.gold is None else [report.gold, report.base]
+    output = "\n".join((run.folder / "test_output.txt").read_text("utf-8", "replace") for run in runs)
+    if report.pass_at_base:
+        note = f"pass at base: {', '.join(report.pass_at_base[:3])}"
+        return Trial(holds=False, output=output, note=note)
+    if report.gold is None:  # no gold patch: all that can be asked for is that the tests run
+        ran = not report.base.ran_nothing
+        return Trial(ran, good=int(ran), output=output, note="" if ran else "no test runs at base")
+    listed = (*report.gold.verdict.fail_to_pass, *report.gold.verdict.pass_to_pass)
+    bad = [test.id for test in listed if test.judgement == "fail"]
+    note = f"fail with gold: {', '.join(bad[:3])}" if bad else ""
+    return Trial(report.hold, sum(test.judgement == "pass" for test in listed), output, note)
 
 
 def _outcomes(session: Session) -> dict[str, ControlOutcome]:

@@ -8,6 +8,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from swelive_plugin._version import __version__
@@ -16,7 +17,7 @@ from swelive_plugin.core.policy import Controls, Policy, Scope
 from swelive_plugin.core.prediction import Prediction
 from swelive_plugin.core.scoring import files_to_run, score
 from swelive_plugin.core.verdict import Finding, Integrity, PatchReport, Reason, Status, Verdict
-from swelive_plugin.environments import Environment
+from swelive_plugin.environments import Environment, Trial
 from swelive_plugin.errors import (
     EnvironmentBuildError,
     InfraError,
@@ -27,7 +28,7 @@ from swelive_plugin.errors import (
     UsageError,
 )
 from swelive_plugin.extensions import environment_provider, policy_named, sandbox_named
-from swelive_plugin.grading.controls import ControlReport, run_controls
+from swelive_plugin.grading.controls import ControlReport, run_controls, trial_of
 from swelive_plugin.grading.integrity import CHECKED, judge
 from swelive_plugin.grading.mutation import run_mutation_control
 from swelive_plugin.grading.session import SessionResult, run_session
@@ -136,7 +137,10 @@ def find_mirror(grade: Grade) -> Verdict | None:
 
 
 def build_environment(grade: Grade) -> Verdict | None:
-    """Have the environment of the commit's day, from the store or built once from trusted code."""
+    """Have the environment of the commit's day, from the store or built once from trusted code.
+
+    With controls, what is built first is chosen by them: recipes are tried until the controls hold.
+    """
     assert grade.mirror is not None
     assert grade.sandbox is not None
     provider = environment_provider(grade.settings)
@@ -146,8 +150,27 @@ def build_environment(grade: Grade) -> Verdict | None:
         sandbox=grade.sandbox,
         offline=grade.settings.offline,
         progress=grade.progress,
+        check=None if grade.settings.controls == "off" else partial(_try_environment, grade),
     )
     return None
+
+
+def _try_environment(grade: Grade, environment: Environment) -> Trial:
+    return trial_of(_controls_in(grade, environment))
+
+
+def _controls_in(grade: Grade, environment: Environment) -> ControlReport:
+    assert grade.sandbox is not None
+    assert grade.mirror is not None
+    return run_controls(
+        grade.instance,
+        environment,
+        mirror=grade.mirror,
+        sandbox=grade.sandbox,
+        settings=grade.settings,
+        scope=grade.scope,
+        progress=grade.progress,
+    )
 
 
 def make_tree(grade: Grade) -> Verdict | None:
@@ -182,17 +205,7 @@ def run_both_controls(grade: Grade) -> Verdict | None:
     if grade.settings.controls == "off":
         return None
     assert grade.environment is not None
-    assert grade.sandbox is not None
-    assert grade.mirror is not None
-    grade.controls = run_controls(
-        grade.instance,
-        grade.environment,
-        mirror=grade.mirror,
-        sandbox=grade.sandbox,
-        settings=grade.settings,
-        scope=grade.scope,
-        progress=grade.progress,
-    )
+    grade.controls = _controls_in(grade, grade.environment)
     return None
 
 
