@@ -456,3 +456,59 @@ def test_noise_before_a_session_is_no_evidence() -> None:
     assert outcomes("PASSED t.py::gone", "t.py::gone PASSED [ 1%]", *summary("PASSED t.py::a", counts="1 passed")) == {
         "t.py::a": "passed"
     }
+
+
+def test_an_inherited_test_names_the_file_that_it_stands_in() -> None:
+    found = outcomes(
+        START,
+        "t.py::K::a <- base.py PASSED [ 50%]",
+        "t.py::K::b[x - y] <- ../lib/base.py FAILED [ 50%]",
+        "[gw0] [ 99%] PASSED t.py::K::c <- base.py",
+        end("1 failed, 2 passed"),
+    )
+    assert found == {"t.py::K::a": "passed", "t.py::K::b[x - y]": "failed", "t.py::K::c": "passed"}
+
+
+def test_output_on_the_line_of_a_verbose_id() -> None:
+    found = outcomes(START, "t.py::a hello PASSED [ 50%]", "t.py::b[x y] [hello] FAILED [ 99%]", end("1 failed"))
+    assert found == {"t.py::a": "passed", "t.py::b[x y] [hello]": "failed"}  # brackets may belong to the id
+
+
+def test_what_other_tools_print_behind_an_id_is_no_part_of_it() -> None:
+    found = outcomes(
+        "PASSED t.py::a (0.01s)",
+        "PASSED t.py::b[x y] 0.5s",
+        "FAILED t.py::c because",
+        "XFAIL t.py::d[x] reason",
+        "PASSED conf.yaml::a usage example",
+    )
+    assert list(found) == ["t.py::a", "t.py::b[x y]", "t.py::c", "t.py::d[x]", "conf.yaml::a usage example"]
+
+
+def test_two_results_on_one_line() -> None:
+    found = outcomes(START, "t.py::a PASSED [ 50%]t.py::b[x y] FAILED [100%]", end("1 failed, 1 passed"))
+    assert found == {"t.py::a": "passed", "t.py::b[x y]": "failed"}
+
+
+def test_an_id_wrapped_by_a_narrow_terminal() -> None:
+    start = "tests/unit/test_module.py::TestVeryLong::test_name_that_wra"
+    found = outcomes(
+        START, start + "ps", "_in_a_narrow_terminal PASSED [ 50%]", "t.py::b", "hello PASSED x", end("1 passed")
+    )
+    assert found == {f"{start}ps_in_a_narrow_terminal": "passed"}
+
+
+def test_colour_codes_whose_escape_character_was_lost() -> None:
+    lines = [
+        f"[1m{START}[0m",
+        f"[36m[1m{SUMMARY}[0m",
+        "[32mPASSED[0m t.py::[1ma[0m",
+        "[31mFAILED[0m t.py::[1mb[1m][0m - x",
+    ]
+    assert outcomes(*lines, "[31m[1m1 failed[0m, 1 passed in 0.1s") == {"t.py::a": "passed", "t.py::b]": "failed"}
+    assert outcomes(*summary("PASSED t.py::t[1m]", counts="1 passed")) == {"t.py::t[1m]": "passed"}
+
+
+def test_lines_of_an_image_build() -> None:
+    lines = [f"#12 3.{number}00 {line}" for number, line in enumerate(summary("PASSED t.py::a", counts="1 passed"))]
+    assert outcomes("#11 DONE", *lines) == {"t.py::a": "passed"}

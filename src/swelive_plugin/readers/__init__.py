@@ -63,9 +63,20 @@ def read_session(
         if reader is None:
             known = ", ".join(dict.fromkeys(reader.name for reader in readers))
             raise UsageError(f"no reader is called {kind!r}", hint=f"there are: {known}")
-        return reader.read(path, root=root)
+        return _read(reader, path, root)
     head = head_of(path)
     reader = next((reader for reader in readers if reader.recognises(head)), None)
     if reader is None:
         raise UsageError(f"{path}: no reader knows what this is", hint="say which reader is to read it")
-    return reader.read(path, root=root)
+    return _read(reader, path, root)
+
+
+def _read(reader: Reader, path: Path, root: str) -> Session:
+    try:
+        return reader.read(path, root=root)
+    except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RecursionError) as error:
+        # a value of a kind that no such report holds: what is wrong is the file
+        raise UsageError(
+            f"{path} is not of the form that reader {reader.name} knows: {type(error).__name__}: {error}",
+            hint="name the file as the tool wrote it, or say which reader is to read it",
+        ) from error

@@ -25,7 +25,7 @@ from swelive_plugin.readers.text_summary import Summary, read_summary
 
 __all__ = ["TextReader", "session_from_lines"]
 
-_TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z ")
+_STAMP = re.compile(r"(?:2\d{3}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z|#\d+ \d+\.\d+) ")
 _EXCEPTION = re.compile(r"([A-Za-z_][\w.]*)(?:: (.*))?", re.DOTALL)
 
 
@@ -52,18 +52,16 @@ def session_from_lines(lines: Iterable[str], *, root: str = "/testbed") -> Sessi
     An id that several of them report counts with its worst outcome: text can't show which of them is the graded one.
     """
     log = Log()
-    for line in _without_timestamps(lines):
+    for line in _without_stamps(lines):
         log.feed(line)
     return _Result(log, root).session()
 
 
-def _without_timestamps(lines: Iterable[str]) -> Iterator[str]:
-    """Yield the lines without the time that CI services put before each, where the first line has one."""
-    stamped: bool | None = None
+def _without_stamps(lines: Iterable[str]) -> Iterator[str]:
+    """Yield the lines without what CI services and image builds put before each: a time, a step's number."""
     for line in lines:
-        if stamped is None:
-            stamped = bool(_TIMESTAMP.match(line.lstrip("\ufeff")))
-        yield _TIMESTAMP.sub("", line.lstrip("\ufeff"), count=1) if stamped else line
+        bare = line.lstrip("\ufeff")
+        yield _STAMP.sub("", bare, count=1) if bare[:1] in "2#" else bare
 
 
 class _Result:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from swelive_plugin.core.outcome import Outcome
 
-__all__ = ["FoldedSkip", "Shown", "clean", "is_complete", "leading_id", "progress_line", "summary_line"]
+__all__ = ["FoldedSkip", "Shown", "clean", "is_complete", "leading_id", "progress_line", "summary_line", "whole_id"]
 
 OUTCOME_OF = {
     "PASSED": Outcome.PASSED,
@@ -34,6 +34,9 @@ OUTCOME_OF = {
 RERUN = "RERUN"
 
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[@-Z\\-_]")
+_CODE = re.compile(r"\[\d{1,2}(?:;\d{1,2})*m")
+_LOST_ESCAPE = re.compile(r"(?:^|\s)(?:\[\d{1,2}(?:;\d{1,2})*m)+(?:=+ |PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS)")
+_DEFINED_IN = re.compile(r" <- \S+$")  # the verbose progress names the file that an inherited test stands in
 _SUMMARY = re.compile(r"(PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS|RERUN) (?=\S)(.*)", re.DOTALL)
 _AT_PHASE = re.compile(r"at (?:setup|call|teardown) of (?=\S+::)")  # pytest 9.2 and newer
 _SUBTEST = re.compile(r"(SUBFAILED|SUBFAIL)(?:\[.*?\])?\s*(?:\(.*?\))?\s+(\S+::.*)", re.DOTALL)
@@ -73,8 +76,10 @@ class FoldedSkip:
 
 
 def clean(line: str) -> str:
-    """Return the line without colour codes and other terminal escapes."""
-    return _ANSI.sub("", line) if "\x1b" in line else line
+    """Return the line without colour codes and other terminal escapes, also where their escape character was lost."""
+    if "\x1b" in line:
+        return _ANSI.sub("", line)
+    return _CODE.sub("", line) if "m" in line and _LOST_ESCAPE.search(line) else line
 
 
 def is_complete(test_id: str) -> bool:
@@ -88,6 +93,20 @@ def leading_id(text: str) -> str:
         if character.isspace() and is_complete(text[:position]):
             return text[:position]
     return text
+
+
+def whole_id(text: str) -> str:
+    """Return the id that a text begins with or is, where something else may follow: output, a place, a reason.
+
+    Names of Python tests hold no whitespace before their parameters; those of other items may.
+    """
+    text = _DEFINED_IN.sub("", text)
+    name, bracket, _ = text.partition("[")
+    if ".py::" in name and len(name.split(maxsplit=1)) > 1:
+        return name.split(maxsplit=1)[0]
+    if text.endswith("]") if bracket else ".py::" not in name:
+        return text
+    return leading_id(text)
 
 
 def looks_like_id(text: str) -> bool:
@@ -110,11 +129,8 @@ def summary_line(line: str, headings: Collection[str] = ()) -> Shown | FoldedSki
     if found is None:
         return None
     word, rest = found[1], _without_percent(_AT_PHASE.sub("", found[2].rstrip(), count=1))
-    if word in ("PASSED", "RERUN"):  # nothing is ever printed behind these ids
-        test_id, message = rest, ""
-    elif word == "XPASS" and " - " not in rest:
-        test_id = leading_id(rest)
-        message = rest[len(test_id) :].strip()
+    if word in ("PASSED", "RERUN"):  # pytest prints nothing behind these ids
+        test_id, message = whole_id(rest), ""
     else:
         test_id, message = _split_message(rest, headings)
     if not _names_something(word, test_id):
@@ -131,13 +147,14 @@ def _names_something(word: str, text: str) -> bool:
 
 def _split_message(text: str, headings: Collection[str]) -> tuple[str, str]:
     candidates = list(_splits(text))
-    if not candidates:
-        return text, ""
     if len(candidates) > 1:
         for test_id, message in candidates:
             if heading_of(test_id) in headings:
                 return test_id, message
-    return candidates[0]
+    if candidates and candidates[0][1]:
+        return whole_id(candidates[0][0]), candidates[0][1]
+    test_id = whole_id(text)
+    return test_id, text[len(test_id) :].strip()
 
 
 def _splits(text: str) -> Iterator[tuple[str, str]]:
@@ -167,13 +184,12 @@ def progress_line(line: str) -> Shown | None:
         found = _XDIST.fullmatch(line)
         if found is None or not looks_like_id(found[2]):
             return None
-        return Shown(found[2].rstrip(), found[1])
+        return Shown(whole_id(found[2].rstrip()), found[1])
     if not looks_like_id(line):
         return None
     for found in _WORD.finditer(line):
         before = line[: found.start()].rstrip()
-        if found[1].startswith("SUB"):
-            before = leading_id(before)
+        before = leading_id(before) if found[1].startswith("SUB") else whole_id(before)
         if is_complete(before) and _TAIL.fullmatch(line, found.end()):
             return Shown(before, found[1], _PERCENT.sub("", line[found.end() :]).strip())
     return None

@@ -11,9 +11,9 @@ from swelive_plugin.readers.text_lines import (
     Shown,
     clean,
     is_complete,
-    leading_id,
     looks_like_id,
     progress_line,
+    whole_id,
 )
 
 __all__ = ["Log", "Part", "Verbose"]
@@ -41,9 +41,10 @@ _HALF_WORD = re.compile(
 _CONFTEST = re.compile(r"(\w+) while loading conftest '(.+?)'\.?")
 _TIMED_OUT = re.compile(r"\++ Timeout \++|>>>>> Tests Timed Out.*")
 _EXIT_STATUS = re.compile(r".*>>>>> Test Exit Code: (-?\d+).*")
-_TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z ")
 _STATUS_WORDS = ("PASSED", "FAILED", "ERROR", "SKIPPED", "XFAIL", "XPASS")
 _RESULT_WORDS = (*_STATUS_WORDS, "SUBFAIL", "RERUN", "SKIP")
+_MERGED = re.compile(r"(?<=%\])\s*(?=[^\s:\"'=<>()|\[][^\s:]*::\S)")  # two results on one line
+_NARROW = 60  # columns: no terminal that wraps is narrower
 _CONTINUED_AT_MOST = 20  # lines of one message or id that are kept
 _PRINTED_LIMIT = 500_000  # lines kept for graders that read line by line: the last ones, which win there
 _PRINTED_CHARS = 8192  # of each
@@ -56,10 +57,15 @@ class Verbose:
         self.results: dict[str, list[Shown]] = {}
         self.started: dict[str, None] = {}
         self._open = ""  # a test that was announced and has no status yet; perhaps only the beginning of its id
+        self._wrapped = ""  # a line that may have been cut inside its id
         self._half = ""  # a line cut inside its status word
 
     def feed(self, line: str) -> bool:
         """Take one line; return whether it belongs to the progress."""
+        if "%]" in line and len(several := _MERGED.split(line)) > 1:
+            for part in several:
+                self.feed(part)
+            return True
         half, self._half = self._half, ""
         if half and (shown := progress_line(half + line)):
             self._result(shown)
@@ -73,7 +79,8 @@ class Verbose:
         if not looks_like_id(line):
             return False
         self._half = line if _HALF_WORD.fullmatch(line) else ""
-        self._open = leading_id(line.rstrip())
+        self._open = whole_id(line.rstrip())
+        self._wrapped = line if len(line) >= _NARROW and line == self._open else ""
         if is_complete(self._open):
             self.started[self._open] = None
         return True
@@ -86,7 +93,9 @@ class Verbose:
         """Return the result of the test that was announced before: its status alone, or the rest of its id."""
         if is_complete(self._open):
             found = _BARE_STATUS.fullmatch(line)
-            return Shown(self._open, found[1]) if found else None
+            if found:
+                return Shown(self._open, found[1])
+            return progress_line(self._wrapped + line) if self._wrapped and not line[:1].isspace() else None
         joined = f"{self._open}\n{line}"
         shown = progress_line(joined)
         if shown is None:
