@@ -98,10 +98,11 @@ class Canaries(object):
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: Any) -> None:
-        if not session.items or session.config.option.collectonly or session.config.pluginmanager.hasplugin("dsession"):
+        items = getattr(session, "items", None)  # an xdist controller has none
+        if not items or session.config.option.collectonly:
             return
         try:
-            with_canaries = self._interleave(session.items)
+            with_canaries = self._interleave(items)
         except Exception as error:  # a project's nodes may be of a kind that we can't stand beside
             self._recorder.emit({"e": "canaries", "ids": [], "msg": "%s: %s" % (type(error).__name__, error)})
             return

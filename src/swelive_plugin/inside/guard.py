@@ -162,10 +162,13 @@ class Guard(object):
         yield
         for item in session.items:
             self.results[item.nodeid] = "collected"
-            self.add_item(item)
+            try:
+                self._add_item(item)
+            except Exception as error:  # an item of a kind that we don't know is left unwatched
+                self._say(("unwatched", type(item)), {"e": "unwatched", "msg": repr(error)[:200]}, type(item))
         self.compare("collection")
 
-    def add_item(self, item: Any) -> None:
+    def _add_item(self, item: Any) -> None:
         """Remember the code of one test, and say so if it is not what was compiled from the test's own file."""
         holder, name, function = _test_function(item)
         if function is None:
