@@ -83,7 +83,7 @@ def run_agents(
     finished: Finished = lambda _, __: None,
     step: Callable[[str, str], None] = lambda _, __: None,
 ) -> list[tuple[Attempt, Verdict]]:
-    """Return each attempt with its verdict, by agent, task and number; ``out`` keeps them as they come.
+    """Return each attempt with its verdict, by number, agent and task; ``out`` keeps them as they come.
 
     ``tasks`` names those to run, all by default. What ``out`` holds of the same agent, task and surroundings is kept; a
     patch that is there ungraded is graded. The tier is read before any agent starts, so what an agent writes into it

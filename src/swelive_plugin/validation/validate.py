@@ -287,7 +287,7 @@ class _Work:
         if self.options.scope == "all":
             return ()
         listed = [name for name in files_to_run(self.instance, "f2p-files") if (tree / name).exists()]
-        chosen = sorted({*listed, *test_files_of(application.test_files, tree)})
+        chosen = sorted({*listed, *files_of_test_patch(application.test_files, tree)})
         if not chosen:
             raise _Drop(
                 DropReason.NO_TEST_FILES,
@@ -320,7 +320,7 @@ class _Work:
             )
 
 
-def test_files_of(touched: Sequence[str], tree: Path) -> list[str]:
+def files_of_test_patch(touched: Sequence[str], tree: Path) -> list[str]:
     """Return what pytest is to run for a test patch that touches these paths.
 
     Its test modules; where it touches only their data, the nearest folder above that holds test modules.
