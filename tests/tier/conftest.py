@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from swelive_plugin.core.instance import instance_from_row
+from swelive_plugin.errors import SweliveError
 from swelive_plugin.grading.settings import Settings
+from swelive_plugin.sandbox.find import find_sandbox
 from swelive_plugin.tier.generate import Selection, generate
 from swelive_plugin.tier.layout import Tier
 from tests.grading.conftest import BASE, GOLD, TESTS
@@ -22,6 +24,15 @@ STATEMENT = "add() subtracts.\n\nIt should add {its} arguments."
 def _host() -> Iterator[None]:
     with host_environments():
         yield
+
+
+@pytest.fixture(scope="session")
+def sandboxed() -> None:
+    """What an agent does is only held back where there is a sandbox."""
+    try:
+        find_sandbox("bwrap")
+    except SweliveError as error:
+        pytest.skip(f"bubblewrap can't run here: {error.evidence or error}")
 
 
 @pytest.fixture(scope="session")

@@ -52,9 +52,7 @@ class Done:
 
 
 @pytest.fixture(scope="module")
-def done(
-    project: Project, cache: Path, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
-) -> dict[str, Done]:
+def done(sandboxed: None, project: Project, cache: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Done]:
     """Every agent above, run once into one folder, two at a time."""
     folder = tmp_path_factory.mktemp("hostile")
     settings = project.settings(cache, timeout_s=60.0, sandbox="bwrap", processes=128)

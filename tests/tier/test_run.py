@@ -75,7 +75,9 @@ def test_two_runs_into_one_folder_and_unknown_tasks_are_refused(tier: Tier, sett
         run(tier, tmp_path / "run", Agent("noop"), settings=settings, tasks=["o__proj-2"])
 
 
-def test_an_agent_sees_its_task_and_nothing_of_the_tier(tier: Tier, settings: Settings, tmp_path: Path) -> None:
+def test_an_agent_sees_its_task_and_nothing_of_the_tier(
+    sandboxed: None, tier: Tier, settings: Settings, tmp_path: Path
+) -> None:
     """In the sandbox: the work tree, the prompt, the task's interpreter, the variables it was given; no network."""
     secret = tier.tasks[0].oracle / "gold.diff"
     command = (

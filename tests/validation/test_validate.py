@@ -20,7 +20,8 @@ from swelive_plugin.core.instance import Instance, instance_from_row
 from swelive_plugin.errors import UsageError
 from swelive_plugin.grading.settings import Settings
 from swelive_plugin.validation.batch import validate_all
-from swelive_plugin.validation.validate import Options, Validation, files_of_test_patch
+from swelive_plugin.validation.validate import Options, Validation
+from swelive_plugin.validation.validate import test_files_of as files_of_test_patch
 from tests.grading.conftest import BASE, TESTS
 from tests.host import Project, diff_of
 

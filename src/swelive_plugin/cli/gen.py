@@ -28,6 +28,7 @@ from swelive_plugin.grading.settings import Settings
 @click.option("--no-validate", is_flag=True, help="Take the rows as they are; they need a FAIL_TO_PASS.")
 @click.option("--runs", type=click.IntRange(min=1), default=3, show_default=True, help="Gold runs per candidate.")
 @click.option("--base-runs", type=click.IntRange(min=1), default=2, show_default=True, help="Base runs per candidate.")
+@click.option("--no-search", is_flag=True, help="Take the first recipe that builds, try no other.")
 @click.option("-w", "--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Candidates at once.")
 @settings_options
 def command(
@@ -43,6 +44,7 @@ def command(
     no_validate: bool,
     runs: int,
     base_runs: int,
+    no_search: bool,
     workers: int,
     settings: Settings,
 ) -> int:
@@ -72,7 +74,7 @@ def command(
         selection,
         out=tier,
         prove=not no_validate,
-        options=Options(gold_runs=runs, base_runs=base_runs),
+        options=Options(gold_runs=runs, base_runs=base_runs, search=not no_search),
         workers=workers,
         finished=lambda validation: click.echo(line_of(validation), err=True),
     )

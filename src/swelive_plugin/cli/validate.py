@@ -30,6 +30,7 @@ from swelive_plugin.grading.settings import Settings
     show_default=True,
     help="Run the test files that the test patch touches, or the whole suite.",
 )
+@click.option("--no-search", is_flag=True, help="Take the first recipe that builds, try no other.")
 @click.option("-w", "--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Instances at once.")
 @click.option("--redo", is_flag=True, help="Validate again what the folder already holds.")
 @settings_options
@@ -43,6 +44,7 @@ def command(
     runs: int,
     base_runs: int,
     suite: str,
+    no_search: bool,
     workers: int,
     redo: bool,
     settings: Settings,
@@ -61,6 +63,7 @@ def command(
     from collections import Counter
 
     from swelive_plugin.core.verdict import EXIT_NO_VERDICT
+    from swelive_plugin.reports._files import visible
     from swelive_plugin.sources.instances import load_instances
     from swelive_plugin.validation.batch import validate_all
     from swelive_plugin.validation.validate import Options, Validation
@@ -75,11 +78,12 @@ def command(
     found = validate_all(
         list(instances),
         settings,
-        Options(gold_runs=runs, base_runs=base_runs, scope="all" if suite == "all" else "files"),
+        Options(gold_runs=runs, base_runs=base_runs, scope="all" if suite == "all" else "files", search=not no_search),
         out=output,
         workers=workers,
         redo=redo,
         finished=finished,
+        step=lambda name, text: click.echo(f"  {name}: {visible(text, limit=160)}", err=True),
     )
     click.echo(f"kept {count.pop('kept', 0)} of {len(instances)}")
     for reason, number in count.most_common():

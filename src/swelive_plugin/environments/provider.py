@@ -33,7 +33,7 @@ from swelive_plugin.environments.repair import repaired
 from swelive_plugin.environments.search import Attempt, Found, search
 from swelive_plugin.environments.store import Choice, Store, atomic_write, free_mib, make_read_only, settle_times
 from swelive_plugin.environments.uv import find_uv
-from swelive_plugin.errors import EnvironmentBuildError, InfraError
+from swelive_plugin.errors import EnvironmentBuildError, InfraError, UsageError
 from swelive_plugin.sandbox import Mount, Sandbox
 from swelive_plugin.workspace.checkout import export_tree, remove_tree
 from swelive_plugin.workspace.git import run_git
@@ -86,6 +86,8 @@ class UvProvider:
                 if given is None and (known := self._load(choice.key, sandbox)) is not None:
                     return known
                 candidates = [choice.recipe]
+            elif (proven := self._proven(instance, mirror, sandbox, offline, say)) is not None:
+                return proven
             elif check is not None:
                 found = self.search(
                     instance, mirror=mirror, sandbox=sandbox, check=check, offline=offline, progress=progress
@@ -101,6 +103,24 @@ class UvProvider:
             environment = self._first_that_builds(instance, candidates, choice, mirror, sandbox, offline, say)
             self.choose(instance, environment, sandbox)
             return environment
+
+    def _proven(
+        self, instance: Instance, mirror: Path, sandbox: Sandbox, offline: bool, say: Callable[[str], None]
+    ) -> Environment | None:
+        """Return what the recipe and lock of a validated row build, where they still do so on this machine."""
+        told = instance.row.get("validation")
+        if not isinstance(told, dict) or not isinstance(told.get("recipe"), str) or not told.get("lock"):
+            return None
+        try:
+            recipe = recipe_from_toml(told["recipe"], where=f"{instance.instance_id}: validation.recipe")
+            environment = self.build(
+                instance, recipe, mirror=mirror, sandbox=sandbox, lock=str(told["lock"]), offline=offline, progress=say
+            )
+        except (UsageError, EnvironmentBuildError) as error:
+            say(f"the recipe that the row brings does not build here: {error.message}")
+            return None
+        self.choose(instance, environment, sandbox)
+        return environment
 
     def _first_that_builds(
         self, instance: Instance, candidates: list[Recipe], choice: Choice | None, mirror: Path, sandbox: Sandbox,

@@ -17,7 +17,7 @@ from swelive_plugin.core.instance import Instance
 from swelive_plugin.core.outcome import Outcome, Session
 from swelive_plugin.core.scoring import files_to_run, score
 from swelive_plugin.core.verdict import Status
-from swelive_plugin.environments import Environment
+from swelive_plugin.environments import Environment, Trial
 from swelive_plugin.environments.recipe import recipe_to_toml
 from swelive_plugin.errors import (
     EnvironmentBuildError,
@@ -38,7 +38,7 @@ from swelive_plugin.workspace.checkout import remove_tree
 from swelive_plugin.workspace.graded import Application
 from swelive_plugin.workspace.mirror import ensure_mirror, repo_url
 
-__all__ = ["Options", "Run", "Validation", "validate"]
+__all__ = ["Options", "Run", "Validation", "test_files_of", "validate"]
 
 _TEST_MODULE = re.compile(r"(?:^|/)(?:test_[^/]*|[^/]*_tests?|tests)\.py$")
 _EVIDENCE_LINES = 20
@@ -49,12 +49,14 @@ class Options:
     """How often and how much: the base control twice, so that a test which fails by chance shows; gold three times.
 
     ``scope``: ``files`` runs the test files that the test patch touches (and those that a given FAIL_TO_PASS names), as
-    SWE-bench does; ``all`` runs the whole suite, as SWE-bench-Live does.
+    SWE-bench does; ``all`` runs the whole suite, as SWE-bench-Live does. ``search``: recipes are tried for an
+    environment in which the gold patch shows something; without, the first that builds is taken.
     """
 
     gold_runs: int = 3
     base_runs: int = 2
     scope: Literal["files", "all"] = "files"
+    search: bool = True
 
 
 @dataclass(frozen=True)
@@ -215,9 +217,20 @@ class _Work:
             offline=settings.offline,
             progress=self.progress,
         )
+
+        def check(environment: Environment) -> Trial:
+            self.environment = environment
+            return self.trial(mirror, sandbox)
+
         self.environment = environment_provider(settings).provide(
-            instance, mirror=mirror, sandbox=sandbox, offline=settings.offline, progress=self.progress
+            instance,
+            mirror=mirror,
+            sandbox=sandbox,
+            offline=settings.offline,
+            progress=self.progress,
+            check=check if self.options.search else None,
         )
+        self.runs = ()
         base = [self.session("base", number, mirror, sandbox) for number in range(1, self.options.base_runs + 1)]
         gold = []
         for number in range(1, self.options.gold_runs + 1):
@@ -230,6 +243,20 @@ class _Work:
         if not lists.fail_to_pass:
             return _without_fail_to_pass(found, base, gold)
         return replace(found, gold_resolves=_resolves(instance, gold))
+
+    def trial(self, mirror: Path, sandbox: Sandbox) -> Trial:
+        """Return what one run of each control says of the environment."""
+        base = self.session("base", 1, mirror, sandbox)
+        gold = self.session("gold", 1, mirror, sandbox)
+        lists = derive([base], [gold])
+        outputs = (self.folder / name / "test_output.txt" for name in ("gold-1", "base-1"))
+        output = "\n".join(path.read_text("utf-8", "replace") for path in outputs)
+        holds, note = bool(lists.fail_to_pass), f"{len(lists.fail_to_pass)} turn green"
+        if self.instance.fail_to_pass:
+            missing = compare(self.instance, lists, [base], [gold]).f2p_missing
+            holds = not missing and _resolves(self.instance, [gold])
+            note = f"{len(missing)} FAIL_TO_PASS tests do not turn green"
+        return Trial(holds, 1000 * len(lists.fail_to_pass) + len(lists.pass_to_pass), output, note)
 
     def session(self, which: Which, number: int, mirror: Path, sandbox: Sandbox) -> Session:
         """Return one run of a control: the one that is there, else a fresh one."""
@@ -287,7 +314,7 @@ class _Work:
         if self.options.scope == "all":
             return ()
         listed = [name for name in files_to_run(self.instance, "f2p-files") if (tree / name).exists()]
-        chosen = sorted({*listed, *files_of_test_patch(application.test_files, tree)})
+        chosen = sorted({*listed, *test_files_of(application.test_files, tree)})
         if not chosen:
             raise _Drop(
                 DropReason.NO_TEST_FILES,
@@ -320,7 +347,7 @@ class _Work:
             )
 
 
-def files_of_test_patch(touched: Sequence[str], tree: Path) -> list[str]:
+def test_files_of(touched: Sequence[str], tree: Path) -> list[str]:
     """Return what pytest is to run for a test patch that touches these paths.
 
     Its test modules; where it touches only their data, the nearest folder above that holds test modules.
