@@ -9,7 +9,7 @@ from swelive_plugin.core.outcome import Outcome, Session, TestRecord
 from swelive_plugin.core.policies import UPSTREAM
 from swelive_plugin.core.policy import SWELIVE
 from swelive_plugin.core.scoring import score
-from swelive_plugin.core.testid import Matcher, cut_id, has_unclosed_bracket
+from swelive_plugin.core.testid import Matcher, cut_id, has_unclosed_bracket, spelled
 
 from .build import instance
 
@@ -70,6 +70,8 @@ def test_a_cut_id_matches_only_at_whitespace(reported: dict[str, Outcome], recor
         elif match.how == "prefix":
             assert has_unclosed_bracket(recorded)
             assert found.startswith(recorded)
+        elif match.how == "spelling":
+            assert spelled(recorded) in (spelled(found), spelled(cut_id(found)))
         else:
             assert found == recorded
 

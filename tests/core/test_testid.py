@@ -100,3 +100,35 @@ def test_ids_that_change_at_every_run_are_found_by_their_shape() -> None:
     assert time.process_time() - began < 5  # a search took minutes
     assert matcher.unstable("t.py::f[a]") == ()
     assert matcher.unstable("t.py::g[0x7f00]") == ()
+
+
+@pytest.mark.parametrize(
+    ("recorded", "reported"),
+    [
+        ("t.py::f[in ner]", "t.py::f[in  ner]"),
+        ("t.py::f[one two]", "t.py::f[one\ntwo]"),
+        ("t.py::f[\\xe9]", "t.py::f[é]"),
+        ("t.py::f[é]", "t.py::f[\\xe9]"),
+        ("t.py::f[\\u65e5\\u672c]", "t.py::f[日本]"),
+        ("t.py::f[\\U0001f600", "t.py::f[\U0001f600 x]"),
+    ],
+)
+def test_ids_that_are_only_spelled_otherwise_are_the_same(recorded: str, reported: str) -> None:
+    match = Matcher([reported, "t.py::f[other]"]).match(recorded)
+    assert (match.reported, match.how) == ((reported,), "spelling")
+
+
+def test_an_exact_spelling_wins() -> None:
+    match = Matcher(["t.py::f[a  b]", "t.py::f[a b]", "t.py::f[\\xe9]", "t.py::f[é]"]).match
+    assert match("t.py::f[a b]").reported == ("t.py::f[a b]",)
+    assert match("t.py::f[é]").reported == ("t.py::f[é]",)
+
+
+def test_two_tests_of_one_spelling_are_both_candidates() -> None:
+    found = Matcher(["t.py::f[a  b]", "t.py::f[a\tb]"]).match("t.py::f[a b]")
+    assert found.reported == ("t.py::f[a\tb]", "t.py::f[a  b]")
+
+
+def test_what_is_no_escape_stays() -> None:
+    assert Matcher(["t.py::f[\\n]"]).match("t.py::f[ ]").how == "none"
+    assert Matcher(["t.py::f[\\Uffffffff]"]).match("t.py::f[x]").how == "none"

@@ -5,7 +5,9 @@ Recorded lists hold ids cut at the first whitespace: the log parser behind the p
 
 1. exact;
 2. the reported id, cut at its first whitespace, equals the recorded id;
-3. for other tools' cuts only: plain prefix, when the recorded id has an unclosed ``[``.
+3. either of these once both are spelled alike: newer log parsers join words by single spaces (``[in  ner]`` became
+   ``[in ner]``), and non-ASCII stands raw or as pytest escapes it (``[é]`` or ``[\\xe9]``);
+4. for other tools' cuts only: plain prefix, when the recorded id has an unclosed ``[``.
 
 Never ``test_x`` for ``test_xy``. The order in which tests were reported never changes a match.
 """
@@ -18,9 +20,20 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["Match", "Matcher", "cut_id", "file_of", "function_of", "is_test_id", "portable_id", "same_but_unstable"]
+__all__ = [
+    "Match",
+    "Matcher",
+    "cut_id",
+    "file_of",
+    "function_of",
+    "is_test_id",
+    "portable_id",
+    "same_but_unstable",
+    "spelled",
+]
 
 TESTBED = "/testbed"
+_LAST_CODE = 0x10FFFF
 
 _FILE = re.compile(r"\.(py|pyx|txt|rst|md|ipynb|ya?ml|json|feature)$", re.IGNORECASE)
 # addresses and hashes: 0x…, hexadecimal with both a digit and a letter, decimals too long for a value someone typed
@@ -28,7 +41,9 @@ _UNSTABLE = re.compile(
     r"0x[0-9a-f]+|(?<![0-9a-z])(?=[0-9a-f]*\d)(?=\d*[a-f])[0-9a-f]{4,}(?![0-9a-z])|(?<!\d)\d{12,}(?!\d)", re.IGNORECASE
 )
 
-How = Literal["exact", "cut", "prefix", "none"]
+_ESCAPED = re.compile(r"\\x([0-9a-f]{2})|\\u([0-9a-f]{4})|\\U(0[0-9a-f]{7})")
+
+How = Literal["exact", "cut", "spelling", "prefix", "none"]
 
 
 def cut_id(test_id: str) -> str:
@@ -74,6 +89,17 @@ def same_but_unstable(recorded: str, reported: str) -> bool:
     return changing > 0 and recorded_shape == _UNSTABLE.sub("*", reported)
 
 
+def spelled(test_id: str) -> str:
+    """Return the id in one spelling: escaped characters raw, runs of whitespace as one space."""
+    raw = _ESCAPED.sub(_unescaped, test_id) if "\\" in test_id else test_id
+    return " ".join(raw.split())
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    code = int(found[1] or found[2] or found[3], 16)
+    return chr(code) if code <= _LAST_CODE else found[0]
+
+
 @dataclass(frozen=True)
 class Match:
     """What a recorded id names: the reported ids, sorted, and the rule that found them."""
@@ -100,6 +126,7 @@ class Matcher:
                 self._cut.setdefault(cut, []).append(test_id)
         self._sorted: list[tuple[str, str]] | None = None
         self._shapes: dict[str, list[str]] | None = None
+        self._spelled: dict[str, set[str]] | None = None
         self._root = root
 
     def match(self, recorded: str) -> Match:
@@ -109,11 +136,23 @@ class Matcher:
             return Match(recorded, tuple(sorted(exact)), "exact")
         if cut := self._cut.get(recorded_key):
             return Match(recorded, tuple(sorted(cut)), "cut")
+        if same := self._spelled_alike(recorded_key):
+            return Match(recorded, tuple(sorted(same)), "spelling")
         if has_unclosed_bracket(recorded_key):
             found = self.with_prefix(recorded_key)
             if found:
                 return Match(recorded, found, "prefix")
         return Match(recorded, (), "none")
+
+    def _spelled_alike(self, recorded: str) -> set[str]:
+        if self._spelled is None:
+            self._spelled = {}
+            for known in (self._cut, self._exact):  # whole ids come last: they win over cut ones
+                index: dict[str, set[str]] = {}
+                for key, ids in known.items():
+                    index.setdefault(spelled(key), set()).update(ids)
+                self._spelled.update(index)
+        return self._spelled.get(spelled(recorded), set())
 
     def unstable(self, recorded: str) -> tuple[str, ...]:
         """Return the reported ids that differ from ``recorded`` only in what changes at every run, sorted."""
