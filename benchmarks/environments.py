@@ -82,9 +82,14 @@ class Row:
             )
             report = work / "report"
             result = run_session(
-                environment, tree, test_files_of(application.test_files, tree), sandbox=self.sandbox, settings=self.settings, folder=report,
+                environment,
+                tree,
+                test_files_of(application.test_files, tree),
+                sandbox=self.sandbox,
+                settings=self.settings,
+                folder=report,
                 work=work,
-            )  # fmt: skip
+            )
             good = {key for key, test in result.session.tests.items() if test.outcome is Outcome.PASSED}
             return good, len(good), result.output.read_text("utf-8", "replace")
 

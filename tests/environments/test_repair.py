@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from swelive_plugin.environments import Environment
+from swelive_plugin.environments import Environment, Trial
 from swelive_plugin.environments.build import (
     build_error,
     environment_key,
@@ -19,7 +19,7 @@ from swelive_plugin.environments.build import (
 from swelive_plugin.environments.interpreters import Interpreter, find_interpreters, no_interpreter
 from swelive_plugin.environments.recipe import Recipe
 from swelive_plugin.environments.repair import repaired
-from swelive_plugin.environments.search import Found, Trial, cause_of, lesson, search
+from swelive_plugin.environments.search import Found, cause_of, lesson, search
 from swelive_plugin.errors import EnvironmentBuildError
 from swelive_plugin.sandbox import Completed
 

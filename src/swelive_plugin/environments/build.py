@@ -148,8 +148,9 @@ def first_cause(text: str) -> str:
     patterns = (
         r"^.*No solution found[^\n]*\n(?:[^\n]*╰─▶|\s*cause:)?\s*([^\n]+)",
         r"fatal error: ([^\n]+: No such file or directory)",
-        r"^\s*((?:\w+Error|error): [^\n]+)",
         r"No space left on device",
+        r"^\s*([\w.]*(?:Error|Exception): [^\n]+)",
+        r"^\s*(error: [^\n]+)",
     )
     for pattern in patterns:
         found = re.search(pattern, text, re.MULTILINE)

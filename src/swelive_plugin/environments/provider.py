@@ -33,7 +33,7 @@ from swelive_plugin.environments.repair import repaired
 from swelive_plugin.environments.search import Attempt, Found, search
 from swelive_plugin.environments.store import Choice, Store, atomic_write, free_mib, make_read_only, settle_times
 from swelive_plugin.environments.uv import find_uv
-from swelive_plugin.errors import EnvironmentBuildError, InfraError, UsageError
+from swelive_plugin.errors import EnvironmentBuildError, InfraError, NoInterpreter, UsageError
 from swelive_plugin.sandbox import Mount, Sandbox
 from swelive_plugin.workspace.checkout import export_tree, remove_tree
 from swelive_plugin.workspace.git import run_git
@@ -226,6 +226,8 @@ class UvProvider:
         for _ in range(_REPAIRS):
             try:
                 built = self._build_once(instance, recipe, mirror, sandbox, lock, offline, say)
+            except NoInterpreter:
+                raise
             except EnvironmentBuildError as error:
                 better = None if lock else repaired(recipe, f"{error.message}\n{error.evidence}")
                 if better is None:
