@@ -512,3 +512,9 @@ def test_colour_codes_whose_escape_character_was_lost() -> None:
 def test_lines_of_an_image_build() -> None:
     lines = [f"#12 3.{number}00 {line}" for number, line in enumerate(summary("PASSED t.py::a", counts="1 passed"))]
     assert outcomes("#11 DONE", *lines) == {"t.py::a": "passed"}
+
+
+def test_more_passed_tests_than_counted_are_noted() -> None:
+    """Without -rA nothing tells which of them a test printed; a person should look."""
+    session = read(START, "t.py::a PASSED [ 50%]", "t.py::gone PASSED [ 99%]", end("1 passed"))
+    assert "the progress shows 2 passed tests, the last line counts 1" in session.notes

@@ -125,6 +125,7 @@ class _Result:
             self.log.disbelieve(f"{shown.word} {shown.id}", line_number=0)
         self.folded += summary.folded
         believed = self._take_verbose(progress, summary, part.counts if part.counted else None)
+        self._compare_counts(part, progress)
         if part.broke_off:
             self.notes.append(f"pytest broke off: {part.broke_off}")
         if not part.ended:
@@ -153,6 +154,13 @@ class _Result:
             believed.add(test_id)
             self._take_shown(results)
         return believed
+
+    def _compare_counts(self, part: Part, progress: Verbose) -> None:
+        """Note where the progress shows more passed tests than the last line counts: a test printed such lines."""
+        shown = sum(any(one.word == "PASSED" for one in results) for results in progress.results.values())
+        if part.counted and shown > part.counts.get("passed", 0) + part.counts.get("error", 0):
+            counted = part.counts.get("passed", 0)
+            self.notes.append(f"the progress shows {shown} passed tests, the last line counts {counted}")
 
     def _take_shown(self, results: Iterable[Shown], headings: set[str] | frozenset[str] = frozenset()) -> None:
         for shown in results:
