@@ -11,6 +11,8 @@ from swelive_plugin.sandbox._supervise import interrupt_all
 
 __all__ = ["in_pool"]
 
+_AGAIN_S = 0.2
+
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -36,7 +38,9 @@ def in_pool(
                 yield running.pop(task), task.result()
     except BaseException:
         pool.shutdown(wait=False, cancel_futures=True)
-        interrupt_all()
+        while at_work := [task for task in running if not task.done()]:
+            interrupt_all()  # again and again: work that was between two commands begins another one
+            wait(at_work, timeout=_AGAIN_S)
         raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)

@@ -106,6 +106,7 @@ def _add_generated(built: Path, base: Path) -> None:
             if not os.path.lexists(target) and not source.is_symlink() and source.is_file():
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(source, target)
+                target.chmod(target.stat().st_mode | stat.S_IRUSR | stat.S_IWUSR)  # the store is read-only
 
 
 def _built_in(agent: Agent, instance: Instance, base: Path, tree: Path, log: Path) -> AgentRun:

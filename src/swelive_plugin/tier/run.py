@@ -16,8 +16,10 @@ from swelive_plugin._version import __version__
 from swelive_plugin.core.instance import Instance
 from swelive_plugin.core.prediction import Prediction
 from swelive_plugin.core.verdict import Reason, Status, Verdict
+from swelive_plugin.environments import Environment, Trial
 from swelive_plugin.errors import EnvironmentBuildError, SweliveError, UsageError
-from swelive_plugin.extensions import environment_provider, sandbox_named
+from swelive_plugin.extensions import environment_provider, policy_named, sandbox_named
+from swelive_plugin.grading.controls import run_controls, trial_of
 from swelive_plugin.grading.grade import grade
 from swelive_plugin.grading.pool import in_pool
 from swelive_plugin.grading.run_folder import UNFINISHED, RunFolder
@@ -222,8 +224,22 @@ class _Runner:
         try:
             mirror = mirror_of(item.task, settings, tell)
             sandbox = sandbox_named(settings.sandbox, require=settings.require_sandbox)
+
+            def check(environment: Environment) -> Trial:
+                scope = settings.scope or policy_named(settings.policy).default_scope
+                return trial_of(
+                    run_controls(
+                        item.instance, environment, mirror=mirror, sandbox=sandbox, settings=settings, scope=scope
+                    )
+                )
+
             environment = environment_provider(settings).provide(
-                item.instance, mirror=mirror, sandbox=sandbox, offline=settings.offline, progress=tell
+                item.instance,
+                mirror=mirror,
+                sandbox=sandbox,
+                offline=settings.offline,
+                progress=tell,
+                check=None if settings.controls == "off" else check,
             )
             ran = run_agent(
                 item.agent,
