@@ -105,6 +105,16 @@ def test_setup_py_is_read_and_never_run(text: str) -> None:
     assert first({"setup.py": text}).extras == ("test",)
 
 
+def test_what_setup_py_needs_to_build_is_installed_before_it_runs() -> None:
+    """Older setuptools would fetch it by themselves, with no cut-off and past the user's index."""
+    text = "from setuptools import setup\nsetup(name='x', setup_requires=['pytest-runner>=2'], extras_require={':os_name==1': ['a'], 'test': ['b']})\n"
+    recipe = first({"setup.py": text})
+    assert recipe.build_requires == ("setuptools", "wheel", "pytest-runner>=2")
+    assert [one.extras for one in discover(MemoryFiles({"setup.py": text}), commit_date=DATE, minors=MINORS)][0] == (
+        "test",
+    )
+
+
 def test_setup_py_that_is_python_2_is_named_and_still_installed() -> None:
     recipe = first({"setup.py": "print 'hello'\n"})
     assert recipe.install == "editable"

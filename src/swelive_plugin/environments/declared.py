@@ -65,6 +65,8 @@ def read_declared(files: RepoFiles, folder: str = "") -> Declared:
     if setup_py is not None:
         declared.packaged = True
         _setup_py(declared, setup_py, f"{prefix}setup.py")
+    # setuptools also keeps "name:marker" and ":marker" among the extras: what is no name can't be asked for
+    declared.extras = {name: lines for name, lines in declared.extras.items() if re.fullmatch(r"[\w.-]+", name)}
     mentions = (text or "") + (setup_cfg or "") + (setup_py or "")
     declared.scm_version = bool(
         re.search(
@@ -273,6 +275,8 @@ def _setup_keyword(
         declared.tests_require += _lines(value)
     elif key == "install_requires":
         declared.dependencies += _lines(value)
+    elif key == "setup_requires":
+        declared.build_requires += [line for line in _lines(value) if line not in declared.build_requires]
 
 
 def _dict_items(node: ast.expr, names: dict[str, ast.expr]) -> list[tuple[str, ast.expr]]:
