@@ -139,8 +139,8 @@ def main() -> None:
     if cold:
         print(f"\ncold build, ours to simple: median ratio {statistics.median(cold):.2f} over {len(cold)} rows")
     if warm:
-        ratio, more = statistics.median(warm), statistics.median(added)
-        print(f"warm grade to bare pytest: median ratio {ratio:.2f}, median difference {more:.2f} s")
+        times, more = statistics.median(warm), statistics.median(added)
+        print(f"warm grade to bare pytest: median ratio {times:.2f}, median difference {more:.2f} s")
 
 
 if __name__ == "__main__":
