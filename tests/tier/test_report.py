@@ -33,7 +33,7 @@ ROWS = [
     row("a", "r-2", "resolved", month="2025-02", duration_s=5.0, cost={"usd": 0.25}),
     row("a", "s-3", "unresolved", month="2025-02", edited_tests=("t.py",), flags=("edited_tests",)),
     row("a", "s-4", "env_error"),
-    row("b", "r-1", "resolved", month="2025-01"),
+    row("b", "r-1", "resolved", month="2025-01", flags=("edited_tests", "left_out")),
     row("b", "r-2", "timed_out", month="2025-02", ended_by="wall_clock"),
     row("b", "s-3", "tampered", month="2025-02", review=True),
     row("b", "s-4", "error", ended_by="not_run"),
@@ -53,7 +53,7 @@ def test_time_cost_edited_tests_and_flags() -> None:
     first, second = compare(ROWS).agents
     assert (first.seconds_median, first.seconds_total, second.seconds_total) == (2.0, 10.0, 6.0)
     assert first.cost == {"tokens": 10, "usd": 0.75}
-    assert (first.edited_tests, first.flags, second.review, second.tampered) == (1, {"edited_tests": 1}, 1, 1)
+    assert (first.edited_tests, first.flags, second.review, second.tampered) == (1, {"edited_tests": 1}, 2, 1)
     assert second.ended_by == {"exit": 2, "not_run": 1, "wall_clock": 1}
 
 

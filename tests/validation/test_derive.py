@@ -64,7 +64,8 @@ def test_given_lists_are_compared_id_by_id_also_when_they_are_cut() -> None:
     reported = {
         "t.py::a[one and two]": ("failed", "passed"),
         "t.py::b": ("failed", "passed"),
-        "t.py::c": ("passed",) * 2,
+        "t.py::c": ("passed", "passed"),
+        "u.py::e": ("failed", "passed"),
     }
     base, gold = (
         Session(tests={name: TestRecord(name, Outcome(states[side])) for name, states in reported.items()})
@@ -83,5 +84,6 @@ def test_given_lists_are_compared_id_by_id_also_when_they_are_cut() -> None:
         "t.py::gone": "not among the tests that were run",
     }
     assert found.f2p_extra == ("t.py::b",)
+    assert found.f2p_elsewhere == ("u.py::e",)  # the row's lists never speak of this file
     assert (found.p2p_missing, found.p2p_extra, found.p2p_not_run) == ({}, ("t.py::c",), 1)
     assert not found.same_f2p

@@ -23,6 +23,7 @@ from swelive_plugin.tier.run import Attempt
 __all__ = ["AgentReport", "Comparison", "Pair", "Row", "Share", "as_json", "as_markdown", "as_text", "compare"]
 
 CONFIDENCE = 0.95
+_ALLOWED = frozenset({"edited_tests"})  # counted apart: many an honest agent adds tests
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,8 @@ class AgentReport:
     """One agent. ``first`` counts first attempts; those without a verdict (ours, the environment's) count nowhere.
 
     ``pass_at`` holds k and the mean of the unbiased estimator over the tasks that have k attempts. ``seconds`` are
-    wall-clock, per attempt. ``cost`` sums the numbers that the agent's ``cost.json`` files hold.
+    wall-clock, per attempt. ``review`` counts attempts that a flag asks to look at. ``cost`` sums the numbers that the
+    agent's ``cost.json`` files hold.
     """
 
     agent: str
@@ -199,7 +201,7 @@ def _agent(agent: str, rows: Sequence[Row], solved: Mapping[str, set[str]]) -> A
         seconds_total=round(sum(seconds), 3),
         edited_tests=sum(bool(row.attempt.edited_tests) for row in rows),
         flags=_counted(flag for row in rows for flag in row.attempt.flags),
-        review=sum(row.verdict.review for row in rows),
+        review=sum(row.verdict.review or bool(set(row.attempt.flags) - _ALLOWED) for row in rows),
         tampered=sum(row.verdict.status is Status.TAMPERED for row in rows),
         cost=_cost(rows),
         alone=tuple(sorted(solved[agent] - others)) if len(solved) > 1 else (),

@@ -9,7 +9,7 @@ from typing import Literal
 
 from swelive_plugin.core.instance import Instance
 from swelive_plugin.core.outcome import Outcome, Session
-from swelive_plugin.core.testid import Matcher, is_test_id
+from swelive_plugin.core.testid import Matcher, file_of, is_test_id
 
 __all__ = ["Derived", "Difference", "DropReason", "State", "compare", "derive", "reduce_runs"]
 
@@ -110,18 +110,20 @@ class Difference:
     """How derived lists differ from those that the row came with. Ids that can't be test ids are left out.
 
     ``missing`` are ids of the row that we did not find so, with what we saw instead; ``extra`` are ours that no id of
-    the row names. PASS_TO_PASS is compared only for files that were run.
+    the row names. ``f2p_elsewhere`` are extra ones in files that none of the row's ids names: who made its lists never
+    ran those files. PASS_TO_PASS is compared only for files that were run.
     """
 
     f2p_missing: Mapping[str, str]
     f2p_extra: tuple[str, ...]
     p2p_missing: Mapping[str, str]
     p2p_extra: tuple[str, ...]
+    f2p_elsewhere: tuple[str, ...] = ()
     p2p_not_run: int = 0
 
     @property
     def same_f2p(self) -> bool:
-        """Whether FAIL_TO_PASS is the same."""
+        """Whether FAIL_TO_PASS is the same in the files that the row's lists name."""
         return not self.f2p_missing and not self.f2p_extra
 
 
@@ -145,9 +147,12 @@ def compare(instance: Instance, derived: Derived, base: Sequence[Session], gold:
                 not_run += 1
             else:
                 missing[which][test_id] = _told(found, seen_before, seen_after, derived)
+    files = {file_of(test_id) for listed in recorded.values() for test_id in listed}
+    extra = sorted(ours["F2P"] - named["F2P"])
     return Difference(
         f2p_missing=missing["F2P"],
-        f2p_extra=tuple(sorted(ours["F2P"] - named["F2P"])),
+        f2p_extra=tuple(test_id for test_id in extra if file_of(test_id) in files),
+        f2p_elsewhere=tuple(test_id for test_id in extra if file_of(test_id) not in files),
         p2p_missing=missing["P2P"],
         p2p_extra=tuple(sorted(ours["P2P"] - named["P2P"])),
         p2p_not_run=not_run,
