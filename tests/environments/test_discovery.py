@@ -233,6 +233,9 @@ def test_imports_of_part_of_a_file_are_found_by_lines() -> None:
 
 def test_names_of_distributions() -> None:
     assert distribution_of("google.protobuf.json_format") == "protobuf"
+    assert distribution_of("google.cloud_storage.blob") == "google-cloud-storage"
+    assert distribution_of("google.oauth2.credentials") == "google-auth"
+    assert distribution_of("google") == ""  # a namespace: nothing tells which
     assert distribution_of("some_thing.sub") == "some-thing"
     assert distribution_of("os.path") == ""
     assert distribution_of("_private") == ""
@@ -245,6 +248,13 @@ def test_the_hidden_tests_added_imports_count() -> None:
         added_tests={"tests/test_a.py": "import jsonpatch"},
     )
     assert "jsonpatch" in names(recipe)
+
+
+def test_sources_beside_the_tests_need_what_the_project_declares() -> None:
+    files = {"setup.py": "", "lib/config.py": "import yaml\n", "lib/config_test.py": "import trustme\n"}
+    recipe = first(files, test_paths=["lib/config_test.py"])
+    assert "trustme" in names(recipe)
+    assert "PyYAML" not in names(recipe)
 
 
 def test_a_project_with_no_packaging_files_goes_on_the_path() -> None:

@@ -148,7 +148,8 @@ def first_cause(text: str) -> str:
     patterns = (
         r"^.*No solution found[^\n]*\n(?:[^\n]*╰─▶|\s*cause:)?\s*([^\n]+)",
         r"fatal error: ([^\n]+: No such file or directory)",
-        r"No space left on device",
+        r"(No space left on device)",
+        r"(Hash mismatch for `[^`\n]+`)",
         r"^\s*([\w.]*(?:Error|Exception): [^\n]+)",
         r"^\s*(error: [^\n]+)",
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["FIXTURES", "INI_KEYS", "MARKERS", "MODULES", "OPTIONS"]
+__all__ = ["FIXTURES", "INI_KEYS", "MARKERS", "MODULES", "NAMESPACES", "OPTIONS"]
 
 # fmt: off
 # Command line options of plugins, as addopts may name them; a name also stands for its longer forms (--cov-report).
@@ -97,6 +97,12 @@ MARKERS: Mapping[str, str] = {
     "array_compare": "pytest-arraydiff",
 }
 
+# Names that many distributions share: how many parts of the import name make the distribution's.
+NAMESPACES: Mapping[str, int] = {
+    "google": 2, "azure": 2, "zope": 2, "sphinxcontrib": 2, "backports": 2, "jaraco": 2, "opentelemetry": 2,
+    "airflow_providers": 2, "flask_ext": 2, "repoze": 2, "plone": 2, "ansible_collections": 3,
+}
+
 # Import names.
 MODULES: Mapping[str, str] = {
     "yaml": "PyYAML", "PIL": "Pillow", "cv2": "opencv-python-headless", "sklearn": "scikit-learn",
@@ -106,7 +112,7 @@ MODULES: Mapping[str, str] = {
     "Crypto": "pycryptodome", "Cryptodome": "pycryptodomex", "nacl": "PyNaCl", "zmq": "pyzmq",
     "psycopg2": "psycopg2-binary", "MySQLdb": "mysqlclient", "ldap": "python-ldap", "usb": "pyusb", "fitz": "PyMuPDF",
     "slugify": "python-slugify", "pkg_resources": "setuptools", "distutils": "setuptools",
-    "google.protobuf": "protobuf", "grpc": "grpcio", "grpc_testing": "grpcio-testing",
+    "google.protobuf": "protobuf", "google.oauth2": "google-auth", "grpc": "grpcio", "grpc_testing": "grpcio-testing",
     "google.cloud.storage": "google-cloud-storage", "wx": "wxPython", "gi": "PyGObject", "mpl_toolkits": "matplotlib",
     "pylab": "matplotlib", "telegram": "python-telegram-bot", "socks": "PySocks", "Levenshtein": "python-Levenshtein",
     "rest_framework": "djangorestframework", "ruamel": "ruamel.yaml", "ruamel.yaml": "ruamel.yaml",

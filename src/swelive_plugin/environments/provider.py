@@ -15,6 +15,7 @@ from typing import Any
 
 from swelive_plugin.core.instance import Instance
 from swelive_plugin.environments import VENV, Environment, Trial
+from swelive_plugin.environments.advisor import advisor_from_environment
 from swelive_plugin.environments.build import (
     BuildRoom,
     build_venv,
@@ -166,7 +167,12 @@ class UvProvider:
             return self.build(instance, recipe, mirror=mirror, sandbox=sandbox, offline=offline, progress=progress)
 
         found = search(
-            self.candidates(instance, mirror=mirror), build=build, check=check, tries=tries, progress=progress
+            self.candidates(instance, mirror=mirror),
+            build=build,
+            check=check,
+            tries=tries,
+            advise=advisor_from_environment(say=progress),
+            progress=progress,
         )
         if found.environment is not None:
             self.choose(instance, found.environment, sandbox)

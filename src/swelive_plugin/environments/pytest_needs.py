@@ -9,7 +9,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from swelive_plugin.environments.known_names import FIXTURES, INI_KEYS, MARKERS, MODULES, OPTIONS
+from swelive_plugin.environments.known_names import FIXTURES, INI_KEYS, MARKERS, MODULES, NAMESPACES, OPTIONS
 from swelive_plugin.environments.listing import RepoFiles
 from swelive_plugin.environments.requirements import from_line
 
@@ -29,6 +29,8 @@ def distribution_of(module: str) -> str:
         if known is not None:
             return known
     top = parts[0]
+    if top in NAMESPACES:
+        return "-".join(parts[: NAMESPACES[top]]).replace("_", "-") if len(parts) >= NAMESPACES[top] else ""
     return "" if top in sys.stdlib_module_names or top.startswith("_") else top.replace("_", "-")
 
 

@@ -133,7 +133,11 @@ def test_texts(files: RepoFiles, test_paths: Sequence[str], added: Mapping[str, 
     """Return the test files that matter: every conftest, the hidden tests' files, their neighbours, the added lines."""
     folders = {posixpath.dirname(path) for path in test_paths}
     wanted = [path for path in files.paths if posixpath.basename(path) == "conftest.py" or path in test_paths]
-    wanted += [path for path in files.paths if path.endswith(".py") and posixpath.dirname(path) in folders][:150]
+    near = (path for path in files.paths if path.endswith(".py") and posixpath.dirname(path) in folders)
+    # where tests lie among the sources, their neighbours need what the project itself declares
+    wanted += [
+        path for path in near if re.search(r"(^|/)tests?(ing)?/", path) or _TESTY.search(posixpath.basename(path))
+    ][:150]
     texts = {path: text for path in dict.fromkeys(wanted) if (text := files.read(path)) is not None}
     for path, text in added.items():
         texts[f"{path} (added)"] = text

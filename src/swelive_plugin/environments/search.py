@@ -54,11 +54,14 @@ def search(
     build: Callable[[Recipe], Environment],
     check: Callable[[Environment], Trial],
     tries: int = _TRIES,
+    advise: Callable[[Recipe, str], Recipe | None] | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Found:
     """Return the first environment whose controls hold, else the best of at most ``tries`` candidates.
 
-    What a failed control teaches is tried before the next candidate. ``cause`` says why the best one does not hold.
+    What a failed control teaches is tried before the next candidate. ``advise`` is asked, with the best recipe and what
+    its controls printed, only when nothing else is left to try; its answer is judged like any other candidate.
+    ``cause`` says why the best one does not hold.
     """
     say = progress or (lambda _: None)
     queue = list(candidates)
@@ -66,7 +69,12 @@ def search(
     seen_keys: set[str] = set()
     attempts: list[Attempt] = []
     best: tuple[int, Environment, Trial] | None = None
-    while queue and len(attempts) < tries:
+    while len(attempts) < tries:
+        if not queue and advise is not None and best is not None:
+            advised = advise(best[1].recipe, best[2].output)
+            queue += [advised] if advised is not None else []
+        if not queue:
+            break
         recipe = queue.pop(0)
         if (identity := _identity(recipe)) in seen_recipes:
             continue
