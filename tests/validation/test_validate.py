@@ -19,7 +19,9 @@ from filelock import FileLock
 from swelive_plugin.core.instance import Instance, instance_from_row
 from swelive_plugin.errors import UsageError
 from swelive_plugin.grading.settings import Settings
+from swelive_plugin.validation import validate as module
 from swelive_plugin.validation.batch import validate_all
+from swelive_plugin.validation.derive import Derived, DropReason, derive
 from swelive_plugin.validation.validate import Options, Validation
 from swelive_plugin.validation.validate import test_files_of as files_of_test_patch
 from tests.grading.conftest import BASE, TESTS
@@ -146,6 +148,35 @@ def test_what_is_there_is_kept_and_what_changed_is_not(project: Project, setting
     other = replace(project.instance, patch=project.instance.patch + "\n")
     validate_all([other], settings, ONCE, out=out)
     assert done.stat().st_mtime_ns > ran
+
+
+def test_the_whole_suite_is_run_if_asked_for(project: Project, settings: Settings, tmp_path: Path) -> None:
+    more = diff_of(
+        project.repository,
+        {"other/test_more.py": "from calc import add\n\n\ndef test_more():\n    assert add(1, 1) == 2\n"},
+    )
+    both = replace(project.instance, test_patch=project.instance.test_patch, patch=project.instance.patch + more)
+    (files,) = validate_all([both], settings, ONCE, out=tmp_path / "files")
+    (whole,) = validate_all([both], settings, replace(ONCE, scope="all"), out=tmp_path / "all")
+    assert (files.test_files, whole.test_files) == (("tests/test_calc.py",), ())
+    assert set(whole.lists.fail_to_pass) - set(files.lists.fail_to_pass) == {"other/test_more.py::test_more"}
+
+
+def test_a_defect_of_ours_is_told_and_ends_no_other_row(
+    project: Project, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = derive
+
+    def derive_once(*args: Any) -> Derived:
+        monkeypatch.setattr(module, "derive", real)
+        raise ZeroDivisionError("odd")
+
+    monkeypatch.setattr(module, "derive", derive_once)
+    rows = [project.instance, variant(project, "2")]
+    first, second = validate_all(rows, settings, ONCE, out=tmp_path / "out")
+    assert (first.settled, first.reason) == (False, DropReason.ERROR)
+    assert "ZeroDivisionError: odd" in first.message
+    assert second.kept
 
 
 def test_two_validations_into_one_folder_are_refused(project: Project, settings: Settings, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
@@ -255,9 +256,9 @@ class _Runner:
             )
         except UsageError:
             raise
-        except (SweliveError, OSError) as error:
+        except Exception as error:  # whatever it is, it must not end the other attempts
             status = Status.ENV_ERROR if isinstance(error, EnvironmentBuildError) else Status.ERROR
-            evidence = error.evidence if isinstance(error, SweliveError) else ""
+            evidence = error.evidence if isinstance(error, SweliveError) else traceback.format_exc()
             reason = Reason("agent_not_run", f"the agent was not run: {error}", evidence=evidence)
             verdict = Verdict(item.task.id, status, reasons=(reason,), model=item.agent.name, attempt=item.number)
             write_verdict(item.folder / "verdict.json", verdict)

@@ -6,6 +6,7 @@ import hashlib
 import json
 import posixpath
 import re
+import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
@@ -153,6 +154,9 @@ def validate(
         )
     except OSError as error:
         found = replace(found, settled=False, reason=DropReason.ERROR, message=str(error), hint="run again")
+    except Exception as error:  # one odd row must not end the others
+        told = f"{type(error).__name__}: {error} (a defect of ours)"
+        found = replace(found, settled=False, reason=DropReason.ERROR, message=told, evidence=traceback.format_exc())
     return replace(work.with_environment(found), runs=work.runs, validated_at=_now())
 
 
