@@ -22,20 +22,20 @@ RIGHT = {"gold": Status.RESOLVED, "empty": Status.EMPTY_PATCH, "comment": Status
 
 
 def comment_patch(instance: Instance, settings: Settings) -> str:
-    """Return a patch that adds a comment at the end of the first Python file that gold changes."""
+    """Return a patch that adds a comment to a Python file: one that gold changes, else the package's first."""
     url = repo_url(settings.repo_url, instance.repo)
     mirror = ensure_mirror(instance.repo, instance.base_commit, url=url, cache=settings.cache)
-    for change in touched_paths(instance.patch):
-        shown = run_git("show", f"{instance.base_commit}:{change.paths[0]}", git_dir=mirror, check=False)
-        if shown.returncode == 0 and change.paths[0].endswith(".py"):
-            before = shown.stdout.decode().splitlines(keepends=True)
-            if not before or not before[-1].endswith("\n"):
-                continue
+    changed = [change.paths[0] for change in touched_paths(instance.patch)]
+    listed = run_git("ls-tree", "-r", "--name-only", instance.base_commit, git_dir=mirror).stdout.decode().split("\n")
+    others = [name for name in listed if name.endswith("/__init__.py") and "test" not in name]
+    for name in [*changed, *others]:
+        shown = run_git("show", f"{instance.base_commit}:{name}", git_dir=mirror, check=False)
+        before = shown.stdout.decode("utf-8", "replace").splitlines(keepends=True)
+        if name.endswith(".py") and before and before[-1].endswith("\n"):
             after = [*before, "# Nothing but this comment is new.\n"]
-            name = change.paths[0]
             body = "".join(difflib.unified_diff(before, after, f"a/{name}", f"b/{name}"))
             return f"diff --git a/{name} b/{name}\n{body}"
-    raise SystemExit(f"{instance.instance_id}: gold changes no Python file that a comment could be added to")
+    raise SystemExit(f"{instance.instance_id}: there is no Python file that a comment could be added to")
 
 
 def predictions_for(instance: Instance, settings: Settings) -> Iterator[Prediction]:
