@@ -17,6 +17,7 @@ import pytest
 from filelock import FileLock
 
 from swelive_plugin.core.instance import Instance, instance_from_row
+from swelive_plugin.environments import Environment
 from swelive_plugin.errors import UsageError
 from swelive_plugin.grading.settings import Settings
 from swelive_plugin.validation import validate as module
@@ -25,7 +26,7 @@ from swelive_plugin.validation.derive import Derived, DropReason, derive
 from swelive_plugin.validation.validate import Options, Validation
 from swelive_plugin.validation.validate import test_files_of as files_of_test_patch
 from tests.grading.conftest import BASE, TESTS
-from tests.host import Project, diff_of
+from tests.host import HostProvider, Project, diff_of
 
 ONCE = Options(gold_runs=1, base_runs=1)
 
@@ -148,6 +149,27 @@ def test_what_is_there_is_kept_and_what_changed_is_not(project: Project, setting
     other = replace(project.instance, patch=project.instance.patch + "\n")
     validate_all([other], settings, ONCE, out=out)
     assert done.stat().st_mtime_ns > ran
+
+
+def test_another_environment_is_sought_only_where_one_could_show_more(
+    project: Project, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where gold passes every test, no recipe makes base fail: looking for one would cost builds for nothing."""
+    trials: list[bool] = []
+    real = HostProvider.provide
+
+    def provide(self: HostProvider, instance: Instance, **more: Any) -> Environment:
+        check = more.pop("check")
+        environment = real(self, instance, **more)
+        trials.append(check(environment).holds)
+        return environment
+
+    monkeypatch.setattr(HostProvider, "provide", provide)
+    nothing = diff_of(project.repository, {"tests/test_calc.py": BASE["tests/test_calc.py"] + "# no more\n"})
+    breaks = diff_of(project.repository, {"calc.py": "raise SystemError('no')\n"})
+    rows = [project.instance, variant(project, "2", test_patch=nothing), variant(project, "3", patch=breaks)]
+    validate_all(rows, settings, ONCE, out=tmp_path / "out")
+    assert trials == [True, True, False]
 
 
 def test_the_whole_suite_is_run_if_asked_for(project: Project, settings: Settings, tmp_path: Path) -> None:

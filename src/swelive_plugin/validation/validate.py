@@ -255,7 +255,9 @@ class _Work:
         lists = derive([base], [gold])
         outputs = (self.folder / name / "test_output.txt" for name in ("gold-1", "base-1"))
         output = "\n".join(path.read_text("utf-8", "replace") for path in outputs)
-        holds, note = bool(lists.fail_to_pass), f"{len(lists.fail_to_pass)} turn green"
+        # where all passes with gold the environment is right: that nothing failed before is the instance's own fault
+        holds = bool(lists.fail_to_pass) or _all_passes(gold)
+        note = f"{len(lists.fail_to_pass)} turn green"
         if self.instance.fail_to_pass:
             missing = compare(self.instance, lists, [base], [gold]).f2p_missing
             holds = not missing and _resolves(self.instance, [gold])
@@ -428,6 +430,12 @@ def _without_fail_to_pass(found: Validation, base: Sequence[Session], gold: Sequ
         hint="the environment may lack something that the tests need" if failing else "",
         evidence=evidence,
     )
+
+
+def _all_passes(session: Session) -> bool:
+    outcomes = {record.outcome for record in session.tests.values()}
+    whole = session.ended and not session.collect_errors and Outcome.PASSED in outcomes
+    return whole and outcomes <= {Outcome.PASSED, Outcome.XFAILED, Outcome.XPASSED}
 
 
 def _passed(session: Session, test_id: str) -> bool:
