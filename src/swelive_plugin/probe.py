@@ -521,6 +521,7 @@ def main() -> None:
     cache = os.path.join(tempfile.gettempdir(), "pytest-cache-%d" % os.getpid())
     args = ["-o", "cache_dir=" + cache] + list(config["pytest_args"])
     start.stand_in_main(args)
+    start.hear_signals()
     leave = os._exit
     status = pytest.main(args, plugins=plugins)
     recorder.end(status)

@@ -312,6 +312,13 @@ def test_candidates_are_ranked_from_full_to_minimal_and_differ() -> None:
     assert [recipe.python for recipe in found if recipe.name == "full"] == ["3.11", "3.10", "3.9"]
 
 
+def test_a_meson_project_may_also_be_built_in_place() -> None:
+    text = "[build-system]\nrequires=['meson-python']\nbuild-backend='mesonpy'\n[project]\nname='x'\n"
+    found = discover(MemoryFiles({"pyproject.toml": text, "setup.py": ""}), commit_date=DATE, minors=MINORS)
+    assert [(recipe.name, recipe.install) for recipe in found[:2]] == [("full", "editable"), ("in place", "develop")]
+    assert {"setuptools", "wheel"} <= set(found[1].build_requires)
+
+
 def test_no_interpreter_no_recipe() -> None:
     assert (
         discover(

@@ -14,7 +14,7 @@ import platform
 import re
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -203,6 +203,12 @@ def resolve_lock(room: BuildRoom, recipe: Recipe) -> str:
     return lock_text(recipe, packages, _resolve_build(room, recipe, compile_) if recipe.install != "path" else "")
 
 
+def _without(resolved: str, names: Mapping[str, str]) -> str:
+    """Return a resolved file without the packages in ``names``."""
+    entries = re.split(r"^(?=\S)", resolved, flags=re.MULTILINE)
+    return "".join(entry for entry in entries if not locked_versions(entry).keys() & names.keys())
+
+
 def _third_parties(resolved: str) -> str:
     """Return a resolved file without local projects: a name that only ``setup.py`` knows can't be left out before."""
     entries = re.split(r"^(?=\S)", resolved, flags=re.MULTILINE)
@@ -212,6 +218,8 @@ def _third_parties(resolved: str) -> str:
 def _resolve_build(room: BuildRoom, recipe: Recipe, compile_: list[str]) -> str:
     """Return the locked build requirements; what a build back end asks for on top keeps to the cut-off alone."""
     requires = list(recipe.build_requires) or ["setuptools", "wheel"]
+    if recipe.build_backend.startswith("mesonpy"):
+        requires += ["meson", "ninja"]
     if recipe.build_backend.startswith(("hatchling", "poetry", "setuptools.build_meta:__legacy__")):
         requires += ["editables"] if not recipe.build_backend.startswith("setuptools") else ["setuptools", "wheel"]
     source = room.write("build.in", "\n".join(requires) + "\n")
@@ -285,8 +293,18 @@ def build_venv(room: BuildRoom, recipe: Recipe, lock: str) -> None:
     if recipe.install == "path":
         _put_on_path(room, recipe)
         return
-    constraints = ["--build-constraints", room.write("build-constraints.txt", build)] if build.strip() else []
     project = f"{room.testbed}/{recipe.subdir}".rstrip("/")
+    if recipe.install == "develop":
+        _develop(room, recipe, build, project, first=None)
+        return
+    if recipe.build_backend.startswith("mesonpy"):
+        # its editable installs build again whenever they are imported: what builds has to be there then, too
+        have = locked_versions(lock)
+        wanted = _without(build, have)
+        if wanted.strip():
+            room.must([*install, "-r", room.write("build-beside.txt", wanted)], "installing what builds")
+        install.append("--no-build-isolation")
+    constraints = ["--build-constraints", room.write("build-constraints.txt", build)] if build.strip() else []
     done, text = room.run([*install, *constraints, "-e", project], what="installing the project")
     if done.exit_status == 0:
         return
@@ -297,7 +315,7 @@ def build_venv(room: BuildRoom, recipe: Recipe, lock: str) -> None:
         raise build_error("installing the project", done, text)
 
 
-def _develop(room: BuildRoom, recipe: Recipe, build: str, project: str, *, first: EnvironmentBuildError) -> None:
+def _develop(room: BuildRoom, recipe: Recipe, build: str, project: str, *, first: EnvironmentBuildError | None) -> None:
     """Install as pip did before setuptools 64: ``setup.py develop``, with that day's build requirements beside it."""
     target = f"{room.workdir}/build-env"
     wanted = room.write("build-env.txt", build if build.strip() else "\n".join(recipe.build_requires) + "\n")

@@ -59,8 +59,9 @@ class Recipe:
     """How to build one environment. Readable and writable as ``recipe.toml``, which a person may edit and share.
 
     ``cutoff`` is UTC: no upload after it counts, except for the packages in ``exceptions`` (name to their own date).
-    ``subdir`` is where the packaging files are. ``install`` is ``editable``, or ``path`` where nothing can be installed
-    and the tree itself is put on the import path. ``system`` names Debian packages that the project's own CI installs.
+    ``subdir`` is where the packaging files are. ``install`` is ``editable``, ``develop`` (by ``setup.py develop``), or
+    ``path`` where nothing can be installed and the tree itself is put on the import path. ``system`` names Debian
+    packages that the project's own CI installs.
     """
 
     name: str = "full"
@@ -125,7 +126,9 @@ def discover(
         found.extend(recipes if position == 0 else recipes[:1])
     unique: dict[tuple[Any, ...], Recipe] = {}
     for recipe in found:
-        unique.setdefault((recipe.python, recipe.extras, recipe.requirements, recipe.constraints), recipe)
+        unique.setdefault(
+            (recipe.python, recipe.install, recipe.extras, recipe.requirements, recipe.constraints), recipe
+        )
     return list(unique.values())
 
 
@@ -213,7 +216,22 @@ class _Plan:
             reasons=(*reasons, *self._why_needed(), "only what the tests name"),
         )
         everything = self._everything(full)
-        return [full, tests, loose, minimal, everything]
+        prefix = f"{declared.folder}/" if declared.folder else ""
+        in_place = []
+        if declared.build_backend.startswith("mesonpy") and f"{prefix}setup.py" in self.files.paths:
+            in_place = [
+                replace(
+                    full,
+                    name="in place",
+                    install="develop",
+                    build_requires=(*full.build_requires, "setuptools", "wheel"),
+                    reasons=(
+                        *full.reasons,
+                        "meson's editable installs hide what is not installed: tests among sources",
+                    ),
+                )
+            ]
+        return [full, *in_place, tests, loose, minimal, everything]
 
     def _candidate(self, base: Recipe, name: str, reasons: Sequence[str], *, dev: bool) -> Recipe:
         said = list(reasons)

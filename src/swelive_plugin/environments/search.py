@@ -110,7 +110,8 @@ def search(
 
 def _identity(recipe: Recipe) -> tuple[object, ...]:
     return (
-        recipe.python, recipe.cutoff, recipe.extras, frozenset(recipe.requirements), frozenset(recipe.constraints),
+        recipe.python, recipe.install, recipe.cutoff, recipe.extras, frozenset(recipe.requirements),
+        frozenset(recipe.constraints),
         tuple(sorted(recipe.env.items())), recipe.needs_git, tuple(sorted(recipe.exceptions.items())),
     )  # fmt: skip
 

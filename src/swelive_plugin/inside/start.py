@@ -9,7 +9,7 @@ from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 import pytest
 
-__all__ = ["Starter", "import_pytest_whole", "open_site", "stand_in_main"]
+__all__ = ["Starter", "hear_signals", "import_pytest_whole", "open_site", "stand_in_main"]
 
 _KEPT = []  # type: List[Any]
 
@@ -201,6 +201,20 @@ def _ordinary_flags() -> None:
     for name, value in zip(names, values):
         setattr(ordinary, name, value)
     sys.flags = ordinary  # type: ignore[assignment]
+
+
+def hear_signals() -> None:
+    """Take back what a driver in the background ignores (nohup, ``&``): the ignoring is inherited, and tests notice."""
+    import signal
+
+    for name, usual in (
+        ("SIGINT", signal.default_int_handler),
+        ("SIGHUP", signal.SIG_DFL),
+        ("SIGQUIT", signal.SIG_DFL),
+    ):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, usual)
 
 
 def stand_in_main(args: List[str]) -> None:
