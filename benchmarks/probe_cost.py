@@ -2,8 +2,9 @@
 
     python benchmarks/probe_cost.py [--tests 5000] [--rounds 7] [--python PYTHON]
 
-Each round runs plain pytest and every recorder once, interleaved, so that a slow minute hits all alike. The cost is the
-median over rounds of (recorder / plain of the same round - 1). Recorders that are not installed are left out.
+``probe`` is the recorder alone (with signed records), ``probe, all layers`` what the driver runs: guard and canaries
+too. Each round runs plain pytest and every recorder once, interleaved, so that a slow minute hits all alike. The cost
+is the median over rounds of (recorder / plain of the same round - 1). Recorders that are not installed are left out.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def run(argv: list[str], tree: Path, pass_fds: tuple[int, ...] = ()) -> float:
 CPU = True
 
 
-def run_probe(python: str, tree: Path, common: list[str]) -> float:
+def run_probe(python: str, tree: Path, common: list[str], *, all_layers: bool) -> float:
     """Return the seconds of one probed run."""
     inside = tree.parent / "inside"
     site = subprocess.run(
@@ -57,7 +58,7 @@ def run_probe(python: str, tree: Path, common: list[str]) -> float:
         text=True,
     ).stdout.strip()
     with Channel(tree.parent / "events.jsonl") as channel:
-        launch = Launch(channel.write_fd, str(tree), (site,), tuple(common))
+        launch = Launch(channel.write_fd, str(tree), (site,), tuple(common), guard=all_layers, canaries=all_layers)
         argv = launch_argv(python, (3, 11), str(copy_probe(inside)), str(write_config(launch, inside)))
         return run(list(argv), tree, (channel.write_fd,))
 
@@ -68,6 +69,7 @@ def main() -> None:
     parser.add_argument("--tests", type=int, default=5000)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--python", default=sys.executable)
+    parser.add_argument("--only", default="", help="words of the names to measure, beside plain pytest")
     parser.add_argument("--wall", action="store_true", help="measure the clock instead of CPU seconds")
     options = parser.parse_args()
     globals()["CPU"] = not options.wall
@@ -77,18 +79,23 @@ def main() -> None:
         tree = Path(temporary) / "tree"
         tree.mkdir()
         write_tests(tree, options.tests)
-        ways: dict[str, list[str] | None] = {"plain pytest": plain, "probe": None}
+        ways: dict[str, list[str] | None] = {"plain pytest": plain, "probe": None, "probe, all layers": None}
         ways["JUnit XML"] = [*plain, f"--junitxml={temporary}/junit.xml"]
         ways["-rA"] = [*plain, "-rA"]
         if find_spec("pytest_reportlog"):
             ways["pytest-reportlog"] = [*plain, f"--report-log={temporary}/log.jsonl"]
         if find_spec("pytest_jsonreport"):
             ways["pytest-json-report"] = [*plain, "--json-report", f"--json-report-file={temporary}/report.json"]
+        wanted = [*options.only.split(","), "plain"]
+        ways = {name: argv for name, argv in ways.items() if any(word in name for word in wanted)}
         seconds: dict[str, list[float]] = {name: [] for name in ways}
         run(plain, tree)  # warms the caches
         for _ in range(options.rounds):
             for name, argv in ways.items():
-                seconds[name].append(run(argv, tree) if argv else run_probe(options.python, tree, common))
+                if argv:
+                    seconds[name].append(run(argv, tree))
+                else:
+                    seconds[name].append(run_probe(options.python, tree, common, all_layers=name != "probe"))
         what = "s" if options.wall else "CPU s"
         print(f"{options.tests} trivial tests, {options.rounds} rounds, medians")
         print(f"{'':22}{what:>10}{'cost':>10}")

@@ -72,6 +72,8 @@ class Guard(object):
         self._codes = []  # type: List[Any]
         self._manager = None  # type: Any
         self._test = ""
+        # reading __code__ is announced, so it is not free: without cause only where setting it is not announced
+        self._codes_may_differ = not hasattr(sys, "addaudithook")
         self._bait = _bait()
         self._bait_cells = _cells(self._bait)
 
@@ -123,6 +125,7 @@ class Guard(object):
         elif event in _WATCHED_CALLS:
             self._saw(event, "")
         elif event == "object.__setattr__" and args[1] == "__code__":
+            self._codes_may_differ = True
             self._saw("__code__", str(getattr(args[0], "__name__", "")))
 
     def _saw(self, what: str, name: str) -> None:
@@ -184,8 +187,9 @@ class Guard(object):
 
     def check(self, item: Any) -> None:
         """Compare what this test depends on."""
+        codes_may_differ = self._codes_may_differ
         for get, name, value, function, code in self._critical:
-            if get(name) is not value or function.__code__ is not code:
+            if get(name) is not value or (codes_may_differ and function.__code__ is not code):
                 self._test = item.nodeid
                 self.compare("test")
                 break
@@ -194,7 +198,7 @@ class Guard(object):
                 self._hook_changed(impl, hook, item.nodeid)
         saved = self._items.get(id(item))
         if saved is not None and (
-            saved[1].__code__ is not saved[2]
+            (codes_may_differ and saved[1].__code__ is not saved[2])
             or "runtest" in item.__dict__
             or item.__dict__.get("_obj") is not saved[3]
             or (saved[4] is not None and saved[4].__dict__.get(saved[5]) is not saved[6])
