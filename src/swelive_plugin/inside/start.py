@@ -76,12 +76,25 @@ class _only_installed(object):  # noqa: N801
             self.module.distributions = self.real
 
     def _distributions(self, **_kwargs: Any) -> List[Any]:
-        found = list(self.real(path=list(self.site_folders)))  # type: ignore[misc]
+        found = self._in(list(self.site_folders))
         for name, folder in _egg_links(self.site_folders):
-            found += [d for d in self.real(path=[folder]) if _normal(d.metadata["Name"]) == name]  # type: ignore[misc]
+            found += [dist for dist in self._in([folder]) if _normal(dist.metadata["Name"]) == name]
         if self.names is not None:
             found = [dist for dist in found if _normal(dist.metadata["Name"]) in self.names]
         return found
+
+    def _in(self, folders: List[str]) -> List[Any]:
+        """Return what is installed in ``folders``; importlib-metadata before 0.19 looks at sys.path and nowhere else."""
+        assert self.real is not None
+        try:
+            return list(self.real(path=folders))
+        except TypeError:
+            before = sys.path[:]
+            sys.path[:] = folders
+            try:
+                return list(self.real())
+            finally:
+                sys.path[:] = before
 
 
 def _normal(name: Optional[str]) -> str:
