@@ -84,7 +84,7 @@ class _only_installed(object):  # noqa: N801
         return found
 
     def _in(self, folders: List[str]) -> List[Any]:
-        """Return what is installed in ``folders``; importlib-metadata before 0.19 looks at sys.path and nowhere else."""
+        """Return what is installed in ``folders``; importlib-metadata before 0.19 looks at sys.path alone."""
         assert self.real is not None
         try:
             return list(self.real(path=folders))
