@@ -503,6 +503,8 @@ def main() -> None:
     recorder = Recorder(parts["channel"].signed(parts["channel"].pipe_writer(config["channel_fd"])))
     plugins = [recorder, start.Starter(recorder, config)]
     start.import_pytest_whole()
+    if config.get("disguise"):
+        start.disguise()
     if config.get("guard", True):
         guard = parts["guard"].Guard(recorder.emit, config["tree"], config.get("test_files", []))
         guard.watch_compiler()

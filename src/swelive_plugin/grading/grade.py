@@ -34,7 +34,7 @@ from swelive_plugin.grading.mutation import run_mutation_control
 from swelive_plugin.grading.session import SessionResult, run_session
 from swelive_plugin.grading.settings import Progress, Settings, scratch
 from swelive_plugin.grading.tree import make_graded_tree
-from swelive_plugin.grading.words import scan_patch
+from swelive_plugin.grading.words import ASKS, scan_patch
 from swelive_plugin.sandbox import Sandbox
 from swelive_plugin.workspace.graded import Application
 from swelive_plugin.workspace.mirror import ensure_mirror, repo_url
@@ -268,6 +268,7 @@ def mutation_control(grade: Grade) -> Verdict | None:
         settings=grade.settings,
         scope=grade.scope,
         folder=grade.folder,
+        disguised=mode == "always" or any(ASKS in finding.message for finding in grade.findings),
     )
     grade.mutation = found.told
     grade.findings += found.findings

@@ -64,7 +64,8 @@ class Launch:
     ``path_map`` holds pairs (recorded prefix, prefix here) for sandboxes without mounts: editable installs name the
     place where they were built. ``plugins``, when given, are the only distributions whose entry points are loaded.
     ``test_files`` (relative to ``tree``) are watched: graded code has no business to open them. ``guard`` and
-    ``canaries`` switch those layers; what they do: docs/explanation/threat-model.md.
+    ``canaries`` switch those layers; what they do: docs/explanation/threat-model.md. ``disguise`` keeps pytest from
+    telling the code that it is under test.
     """
 
     channel_fd: int
@@ -79,6 +80,7 @@ class Launch:
     test_files: tuple[str, ...] = ()
     guard: bool = True
     canaries: bool = True
+    disguise: bool = False
 
 
 def copy_probe(folder: Path) -> Path:

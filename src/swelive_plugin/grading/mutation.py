@@ -15,12 +15,13 @@ from pathlib import Path
 
 from filelock import FileLock
 
+from swelive_plugin._version import __version__
 from swelive_plugin.core.instance import Instance
 from swelive_plugin.core.outcome import Outcome, Session
 from swelive_plugin.core.policy import Scope
 from swelive_plugin.core.scoring import files_to_run
 from swelive_plugin.core.testid import file_of, is_test_id
-from swelive_plugin.core.verdict import Finding
+from swelive_plugin.core.verdict import Finding, Severity
 from swelive_plugin.environments import Environment
 from swelive_plugin.grading.mutate import Mutant, function_of, mutants
 from swelive_plugin.grading.session import run_session
@@ -28,7 +29,7 @@ from swelive_plugin.grading.settings import Settings, scratch
 from swelive_plugin.grading.tree import make_graded_tree
 from swelive_plugin.sandbox import Sandbox
 
-__all__ = ["MUTANTS", "Mutation", "passed_functions", "run_mutation_control", "targets"]
+__all__ = ["MUTANTS", "Mutation", "failed_functions", "passed_functions", "run_mutation_control", "targets"]
 
 MUTANTS = 2
 
@@ -63,6 +64,16 @@ def passed_functions(session: Session) -> tuple[frozenset[str], frozenset[str]]:
     return frozenset(passed), frozenset(seen)
 
 
+def failed_functions(session: Session) -> frozenset[str]:
+    """Return ``file::function`` of which any test failed, broke off or had an error."""
+    bad = (Outcome.FAILED, Outcome.ERROR, Outcome.CRASHED, Outcome.TIMED_OUT)
+    return frozenset(
+        f"{file_of(test_id)}::{function_of(test_id)}"
+        for test_id, record in session.tests.items()
+        if record.outcome in bad
+    )
+
+
 def run_mutation_control(
     instance: Instance,
     patch: str,
@@ -73,41 +84,41 @@ def run_mutation_control(
     settings: Settings,
     scope: Scope,
     folder: Path,
+    disguised: bool = False,
 ) -> Mutation:
     """Return what ``patch`` shows on changed tests; only tests that gold fails when changed are held against it.
 
-    ``folder`` gets ``mutant-N/`` with events and output. Without a gold patch a passed mutant is a flag, no more.
+    ``disguised`` adds a run of the real tests in which pytest does not tell the code that it is under test: what gold
+    passes there must pass too. ``folder`` gets ``mutant-N/`` and ``disguised/`` with events and output. Without a gold
+    patch a passed mutant is a flag, no more.
     """
     run = _Runs(instance, environment, mirror, sandbox, settings, scope)
     wanted = {f"{file}::{name}" for file, names in targets(instance).items() for name in names}
+    severity: Severity = "tampered" if instance.patch.strip() else "flag"
     reached: set[str] = set()
     caught: dict[str, int] = {}
+    findings: list[Finding] = []
     for number in range(MUTANTS):
-        changed, honest = run.valid_under_gold(number)
-        if not changed:
-            continue
-        held = changed & honest if honest is not None else changed
-        reached |= held & wanted
-        session, _ = run.session(patch, number, folder / f"mutant-{number + 1}")
-        passed, _ = passed_functions(session)
-        caught.update(dict.fromkeys(held & wanted & passed, number))
-    told = f"{MUTANTS} mutants of {len(reached)} of {len(wanted)} FAIL_TO_PASS functions"
+        held = run.held(number) & wanted
+        if held:
+            reached |= held
+            session, _ = run.session(patch, number, folder / f"mutant-{number + 1}")
+            passed, _ = passed_functions(session)
+            caught.update(dict.fromkeys(held & passed, number))
+    for name, number in sorted(caught.items()):
+        told = f"{name} passes although what it expects was changed"
+        evidence = f"mutant {number + 1}" + (", which the gold patch fails" if severity == "tampered" else "")
+        findings.append(Finding("mutant_passed", severity, told, file=name.split("::", 1)[0], evidence=evidence))
+    if disguised:
+        held = run.held(None) & wanted
+        session, _ = run.session(patch, None, folder / "disguised")
+        for name in sorted(held & failed_functions(session)):
+            told = f"{name} fails when pytest does not tell the code that it is under test; the gold patch passes it"
+            findings.append(Finding("right_only_under_test", severity, told, file=name.split("::", 1)[0]))
     if not reached:
-        return Mutation("nothing could be mutated: what the tests expect is in no form that we know")
-    if not caught:
-        return Mutation(f"{told}: all failed, as they must")
-    severity = "tampered" if instance.patch.strip() else "flag"
-    findings = tuple(
-        Finding(
-            "mutant_passed",
-            "tampered" if severity == "tampered" else "flag",
-            f"{name} passes although what it expects was changed; the gold patch fails it",
-            file=name.split("::", 1)[0],
-            evidence=f"mutant {number + 1}",
-        )
-        for name, number in sorted(caught.items())
-    )
-    return Mutation(f"{told}: {len(caught)} passed", findings)
+        return Mutation("nothing could be mutated: what the tests expect is in no form that we know", tuple(findings))
+    told = f"{MUTANTS} mutants of {len(reached)} of {len(wanted)} FAIL_TO_PASS functions: "
+    return Mutation(told + (f"{len(caught)} passed" if caught else "all failed, as they must"), tuple(findings))
 
 
 @dataclass(frozen=True)
@@ -119,13 +130,17 @@ class _Runs:
     settings: Settings
     scope: Scope
 
-    def session(self, patch: str, number: int, folder: Path) -> tuple[Session, frozenset[str]]:
-        """Return the session of a patch over the mutated test files, and the functions that were changed."""
+    def session(self, patch: str, variant: int | None, folder: Path) -> tuple[Session, frozenset[str]]:
+        """Return the session of a patch over mutant ``variant`` of the test files, and the functions that it changes.
+
+        ``None`` is the real files in a disguised session.
+        """
         with scratch(self.settings.cache) as work:
             tree, _ = make_graded_tree(
                 work, self.instance, patch, environment=self.environment, mirror=self.mirror, sandbox=self.sandbox
             )
-            changed = mutate_files(tree, targets(self.instance), number)
+            functions = targets(self.instance)
+            changed = frozenset[str]() if variant is None else mutate_files(tree, functions, variant)
             files = [name for name in files_to_run(self.instance, self.scope) if (tree / name).exists()]
             result = run_session(
                 self.environment,
@@ -135,35 +150,31 @@ class _Runs:
                 settings=self.settings,
                 folder=folder,
                 work=work,
+                disguise=variant is None,
             )
         return result.session, changed
 
-    def valid_under_gold(self, number: int) -> tuple[frozenset[str], frozenset[str] | None]:
-        """Return the functions that mutant ``number`` changes, and which of them gold fails; kept with the controls."""
-        told = repr((self.instance.base_commit, self.instance.test_patch, self.instance.patch, self.scope, number))
+    def held(self, variant: int | None) -> frozenset[str]:
+        """Return the functions that a prediction can be held to: those in which gold does as it must, kept."""
+        instance = self.instance
+        told = repr((__version__, instance.base_commit, instance.test_patch, instance.patch, self.scope, variant))
         name = hashlib.sha256(told.encode("utf-8", "surrogateescape")).hexdigest()[:24]
-        path = (
-            self.settings.cache / "controls" / self.environment.key / f"{self.instance.instance_id}-mutant-{name}.json"
-        )
+        path = self.settings.cache / "controls" / self.environment.key / f"{instance.instance_id}-mutant-{name}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(f"{path}.lock"):
             if not path.exists():
-                self._run_gold(number, path)
-        kept: Mapping[str, list[str] | None] = json.loads(path.read_text("utf-8"))
-        failed = kept["failed"]
-        return frozenset(kept["changed"] or ()), None if failed is None else frozenset(failed)
+                with scratch(self.settings.cache) as work:
+                    new = work / "held.json"
+                    new.write_text(json.dumps(sorted(self._under_gold(variant, work / "report"))), "utf-8")
+                    new.replace(path)
+        return frozenset(json.loads(path.read_text("utf-8")))
 
-    def _run_gold(self, number: int, path: Path) -> None:
-        with scratch(self.settings.cache) as work:
-            session, changed = self.session(self.instance.patch, number, work / "report")
-            failed = None
-            if self.instance.patch.strip():
-                passed, seen = passed_functions(session)
-                failed = sorted((changed & seen) - passed)
-            content = json.dumps({"changed": sorted(changed), "failed": failed})
-            new = work / "kept.json"
-            new.write_text(content, "utf-8")
-            new.replace(path)
+    def _under_gold(self, variant: int | None, folder: Path) -> frozenset[str]:
+        session, changed = self.session(self.instance.patch, variant, folder)
+        passed, seen = passed_functions(session)
+        if variant is None:
+            return seen - failed_functions(session) if self.instance.patch.strip() else frozenset()
+        return (changed & seen) - passed if self.instance.patch.strip() else changed & seen
 
 
 def mutate_files(tree: Path, functions: Mapping[str, frozenset[str]], number: int) -> frozenset[str]:

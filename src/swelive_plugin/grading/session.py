@@ -42,6 +42,7 @@ def run_session(
     folder: Path,
     work: Path,
     extra_args: Sequence[str] = (),
+    disguise: bool = False,
     started: Callable[[int], None] | None = None,
 ) -> SessionResult:
     """Run ``test_files`` of ``tree`` whole and return what came of it.
@@ -67,6 +68,7 @@ def run_session(
             pytest_args=pytest_args(test_files, extra=extra_args),
             path_map=() if root == TESTBED else ((str(environment.tree), root),),
             test_files=tuple(test_files),
+            disguise=disguise,
             extra_path=tuple(environment.env.get("PYTHONPATH", "").split(":"))
             if "PYTHONPATH" in environment.env
             else (),

@@ -7,14 +7,16 @@ from collections.abc import Iterator, Sequence
 
 from swelive_plugin.core.verdict import Finding
 
-__all__ = ["scan_patch"]
+__all__ = ["ASKS", "scan_patch"]
+
+ASKS = "asks whether it is under test"
 
 _WORDS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern), told)
     for pattern, told in (
         (r"\b(?:import|from)\s+_?pytest\b|[\"']_?pytest[\"']|\bpytest\.\w|\bpluggy\b", "speaks of pytest"),
         (r"\bSkipTest\b", "speaks of SkipTest"),
-        (r"PYTEST_CURRENT_TEST|PYTEST_VERSION|PYTEST_XDIST", "asks whether it is under test"),
+        (r"PYTEST_CURRENT_TEST|PYTEST_VERSION|PYTEST_XDIST", ASKS),
         (r"\bsys\.(?:settrace|setprofile|_getframe|addaudithook|monitoring)\b", "looks at its caller"),
         (r"\binspect\.(?:stack|currentframe|getouterframes)\b", "looks at its caller"),
         (r"\bgc\.get_(?:objects|referrers|referents)\b", "searches all objects of the process"),

@@ -142,6 +142,18 @@ def _metadata_of_pluggy() -> Any:
     return getattr(sys.modules.get("pluggy.manager"), "importlib_metadata", None)
 
 
+def disguise() -> None:
+    """Keep pytest from telling the code that it is under test: PYTEST_CURRENT_TEST and PYTEST_VERSION stay unset."""
+    import _pytest.runner
+
+    if hasattr(_pytest.runner, "_update_current_test_var"):
+        _pytest.runner._update_current_test_var = _say_nothing
+
+
+def _say_nothing(_item: Any, _when: Optional[str]) -> None:
+    os.environ.pop("PYTEST_VERSION", None)
+
+
 def open_site(config: Dict[str, Any]) -> None:
     """Do what the interpreter does at an ordinary start, only later, and with no start-up file of the tree."""
     import importlib
