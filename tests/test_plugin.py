@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -168,6 +170,56 @@ def test_a_skip_raised_by_code_that_changed_since_base_is_a_failure(checkout: py
     result, verdict = graded(checkout)
     assert result.ret == 1
     assert [reason["code"] for reason in verdict["reasons"]] == ["p2p-skipped-by-prediction"]
+
+
+def test_code_that_leaves_the_process_with_status_0_is_no_resolved_one(checkout: pytest.Pytester) -> None:
+    """Defect: os._exit(0) in graded code made pytest, and so the CI job, end with 0 and without any report."""
+    checkout.makepyfile(lib="import os\n\n\ndef double(text):\n    os._exit(0)\n")
+    result, verdict = graded(checkout)
+    assert (result.ret, verdict["status"]) == (1, "crashed")
+    assert [test["outcomes"] for test in verdict["fail_to_pass"]] == [["crashed"], ["not_run"]]
+    result.stdout.fnmatch_lines(["*swelive: o__lib-1*", "CRASHED  o__lib-1  reward 0"])
+
+
+def test_a_segmentation_fault_is_crashed(checkout: pytest.Pytester) -> None:
+    checkout.makepyfile(lib="import os, signal\n\n\ndef double(text):\n    os.kill(os.getpid(), signal.SIGSEGV)\n")
+    result, verdict = graded(checkout)
+    assert (result.ret, verdict["status"]) == (1, "crashed")
+
+
+def test_a_session_that_somebody_stops_is_timed_out_with_what_was_finished(checkout: pytest.Pytester) -> None:
+    hangs = "import pathlib, time\n\n\ndef double(text):\n    pathlib.Path('hangs').touch()\n    time.sleep(600)\n"
+    checkout.makepyfile(lib=hangs)
+    report = checkout.path / "verdict.json"
+    given = ["--swelive-instance=o__lib-1", "--swelive-dataset=rows.jsonl", f"--swelive-report={report}"]
+    command = [sys.executable, "-m", "pytest", "-p", "swelive", *given]
+    running = subprocess.Popen(command, cwd=checkout.path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    for _ in range(600):
+        if (checkout.path / "hangs").exists() or running.poll() is not None:
+            break
+        time.sleep(0.05)
+    running.terminate()
+    assert running.wait(30) == 1
+    verdict = json.loads(report.read_text())
+    assert verdict["status"] == "timed_out"
+    assert [test["outcomes"] for test in verdict["fail_to_pass"]] == [["timed_out"], ["not_run"]]
+
+
+def test_a_conftest_that_does_not_import_is_told_and_not_resolved(checkout: pytest.Pytester) -> None:
+    checkout.makeconftest("import surely_not_there\n")
+    result, verdict = graded(checkout)
+    assert (result.ret, verdict["status"]) == (1, "unresolved")
+    assert "surely_not_there" in verdict["reasons"][0]["message"]
+
+
+def test_pytest_main_comes_back_once_to_a_program_that_called_it(checkout: pytest.Pytester) -> None:
+    program = checkout.makepyfile(
+        caller="import pytest\n"
+        "code = pytest.main(['-p', 'swelive', '--swelive-instance=o__lib-1', '--swelive-dataset=rows.jsonl'])\n"
+        "print('came back with', int(code))\n"
+    )
+    result = checkout.run(sys.executable, program)
+    assert [line for line in result.outlines if line.startswith("came back")] == ["came back with 0"]
 
 
 def test_the_help_teaches(pytester: pytest.Pytester) -> None:

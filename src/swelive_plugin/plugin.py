@@ -7,17 +7,19 @@ not trusted is graded by the driver (``swelive grade``), where the answer key st
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
+import sys
 from collections.abc import Generator
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import pytest
 
 if TYPE_CHECKING:
-    from swelive_plugin.core.instance import Instance
-    from swelive_plugin.core.policy import Scope
     from swelive_plugin.core.verdict import Verdict
+    from swelive_plugin.inprocess import Request, Witness
 
 # option: (help, what stands in when nobody says anything)
 _OPTIONS: dict[str, tuple[str, str]] = {
@@ -30,6 +32,9 @@ _OPTIONS: dict[str, tuple[str, str]] = {
 }
 
 
+_GRADER: pytest.StashKey[_Grader] = pytest.StashKey()
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add ``--swelive-*`` and the ini keys ``swelive_*``; ``SWELIVE_*`` variables count where neither is given."""
     group = parser.getgroup("swelive", "grade a SWE-bench-Live style instance in this checkout")
@@ -39,19 +44,96 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         parser.addini(f"swelive_{name}", f"{text} (default: {default or 'none'})", default="")
 
 
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None, Any, Any]:
+    """Judge a checkout whose conftest.py can't be imported: no session ever begins, which is no resolved one."""
+    try:
+        return (yield)
+    except Exception as error:
+        if not _option(early_config, "instance") or hasattr(early_config, "workerinput"):
+            raise
+        cause = error.__cause__ or error
+        request = _request(early_config)
+        told = {"e": "internal_error", "msg": f"conftest: {type(cause).__name__}: {cause}"}
+        lines = [json.dumps(event).encode() + b"\n" for event in (told, {"e": "end", "exitstatus": 4})]
+        raise SystemExit(_tell(early_config, request.verdict(lines), request)) from error
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> int | None:
+    """Run the session in a child, so that code which takes the process down can't have the last word."""
+    if hasattr(config, "workerinput") or not _option(config, "instance") or not _runs_tests(config):
+        return None
+    request = _request(config)
+    # children must not inherit the wish: a project that tests pytest starts sessions of its own
+    os.environ.pop("SWELIVE_INSTANCE", None)
+    from swelive_plugin.inprocess import Witness
+
+    request.begin()
+    witness = Witness()
+    config.stash[_GRADER] = _Grader(config, request, witness)
+    if not hasattr(os, "fork") or getattr(config.option, "usepdb", False):
+        return None
+    session = config.pluginmanager.subset_hook_caller("pytest_cmdline_main", [sys.modules[__name__]])
+
+    def run() -> int:
+        try:
+            return int(session(config=config) or 0)
+        finally:
+            config._ensure_unconfigure()
+
+    def broken(lines: list[bytes], stopped: bool) -> int:
+        return _tell(config, request.verdict(lines, timed_out=stopped), request)
+
+    return witness.watch(run, broken)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Set up grading if an instance was asked for; else leave everything as it is."""
     if hasattr(config, "workerinput"):
         _join_as_worker(config)
         return
-    instance_id = _option(config, "instance")
-    if not instance_id:
-        return
-    # children must not inherit the wish: a project that tests pytest starts sessions of its own
-    os.environ.pop("SWELIVE_INSTANCE", None)
-    grader = _Grader.prepare(config, instance_id)
-    config.pluginmanager.register(grader, "swelive-grader")
+    grader = config.stash.get(_GRADER, None)
+    if grader is not None:
+        grader.join()
+
+
+def _runs_tests(config: pytest.Config) -> bool:
+    """Return whether this is a session and not one of pytest's ways to show something."""
+    shows = ("help", "version", "collectonly", "showfixtures", "show_fixtures_per_test", "markers", "cacheshow")
+    return not any(getattr(config.option, name, None) for name in shows)
+
+
+def _request(config: pytest.Config) -> Request:
+    """Return what was asked for; a mistake is one clear line and exit code 2."""
+    from swelive_plugin.errors import SweliveError
+    from swelive_plugin.inprocess import request_from
+
+    try:
+        return request_from(partial(_option, config), Path(str(config.invocation_params.dir)))
+    except SweliveError as error:
+        _say(config, [f"swelive: {error}"], sys.stderr)
+        raise SystemExit(2) from None
+
+
+def _say(config: pytest.Config, lines: list[str], stream: TextIO) -> None:
+    capture = config.pluginmanager.get_plugin("capturemanager")
+    if capture is not None:
+        capture.suspend_global_capture()
+    stream.write("\n".join(lines) + "\n")
+    stream.flush()
+
+
+def _tell(config: pytest.Config, verdict: Verdict, request: Request) -> int:
+    """Print a verdict where no terminal reporter is left to do it, and return the exit code."""
+    from swelive_plugin.core.verdict import exit_code
+    from swelive_plugin.reports.terminal import verdict_lines
+
+    head = f" swelive: {request.instance.instance_id} ".center(80, "=")
+    report = [f"report: {request.report}"] if request.report else []
+    _say(config, ["", head, *verdict_lines(verdict), *report], sys.stdout)
+    return exit_code(verdict.status)
 
 
 def _join_as_worker(config: pytest.Config) -> None:
@@ -61,7 +143,9 @@ def _join_as_worker(config: pytest.Config) -> None:
 
 
 def _option(config: pytest.Config, name: str) -> str:
-    given = config.getoption(f"swelive_{name}", None)
+    # while conftest files are loaded the options are only known, not yet taken over
+    known = getattr(config, "known_args_namespace", None)
+    given = config.getoption(f"swelive_{name}", None) or getattr(known, f"swelive_{name}", None)
     value = given or config.getini(f"swelive_{name}") or os.environ.get(f"SWELIVE_{name.upper()}") or _OPTIONS[name][1]
     return str(value)
 
@@ -69,79 +153,36 @@ def _option(config: pytest.Config, name: str) -> str:
 class _Grader:
     """One graded session: collects the probe's events and scores them when the session ends."""
 
-    def __init__(self, config: pytest.Config, instance: Instance, scope: Scope, policy: str, report: str) -> None:
+    def __init__(self, config: pytest.Config, request: Request, witness: Witness) -> None:
+        self.config = config
+        self.request = request
+        self.witness = witness
+        self.verdict: Verdict | None = None
+
+    def join(self) -> None:
+        """Take part in the session: choose what to run, and record."""
+        from swelive_plugin.core.scoring import files_to_run
         from swelive_plugin.probe import Recorder
 
-        self.config = config
-        self.instance = instance
-        self.scope = scope
-        self.policy = policy
-        self.report = report
-        self.lines: list[bytes] = []
-        self.verdict: Verdict | None = None
-        self.recorder = Recorder(self.lines.append)
-        config.pluginmanager.register(self.recorder, "swelive-recorder")
-
-    @classmethod
-    def prepare(cls, config: pytest.Config, instance_id: str) -> _Grader:
-        """Load the instance, choose what to run, and start to record; a mistake ends the session with exit code 2."""
-        from swelive_plugin.core.policy import scope_named
-        from swelive_plugin.core.scoring import files_to_run
-        from swelive_plugin.errors import SweliveError
-        from swelive_plugin.extensions import policy_named
-        from swelive_plugin.sources.instances import load_instances
-
-        try:
-            policy = policy_named(_option(config, "policy"))
-            scope = scope_named(_option(config, "scope")) or policy.default_scope
-            loaded = load_instances(
-                _option(config, "dataset"), split=_option(config, "split") or None, ids=[instance_id]
-            )
-        except SweliveError as error:
-            pytest.exit(f"swelive: {error}", returncode=2)
-        instance = loaded[0]
-        if not _named_by_person(config):
-            root = Path(str(config.invocation_params.dir))
-            files = files_to_run(instance, scope)
-            _run_only(config, [str(root / name) for name in files if (root / name).exists()])
-        if hasattr(config.option, "maxfail"):
-            config.option.maxfail = 0  # a session that stops at the first failure leaves the rest unjudged
-        return cls(config, instance, scope, policy.name, _option(config, "report"))
+        self.recorder = Recorder(self.witness.record)  # made here, since a recorder is silent after a fork
+        self.config.pluginmanager.register(self.recorder, "swelive-recorder")
+        self.config.pluginmanager.register(self, "swelive-grader")
+        if not _named_by_person(self.config):
+            root = self.request.root
+            files = files_to_run(self.request.instance, self.request.scope)
+            _run_only(self.config, [str(root / name) for name in files if (root / name).exists()])
+        if hasattr(self.config.option, "maxfail"):
+            self.config.option.maxfail = 0  # a session that stops at the first failure leaves the rest unjudged
 
     @pytest.hookimpl(hookwrapper=True, trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> Generator[None, Any, None]:
         """Score once every other hook has had its say, and make the verdict the exit code."""
         from swelive_plugin.core.verdict import exit_code
-        from swelive_plugin.reports.json_report import write_verdict
 
         yield
         self.recorder.end(int(getattr(session, "exitstatus", exitstatus)))
-        self.verdict = self._score()
-        if self.report:
-            write_verdict(Path(self.report), self.verdict)
+        self.verdict = self.request.verdict(self.witness.lines)
         session.exitstatus = exit_code(self.verdict.status)
-
-    def _score(self) -> Verdict:
-        from swelive_plugin.core.outcome import reduce_events, with_prefix
-        from swelive_plugin.core.scoring import score
-        from swelive_plugin.core.verdict import Integrity
-        from swelive_plugin.extensions import policy_named
-        from swelive_plugin.readers.events import parse_events
-
-        root = Path(str(self.config.invocation_params.dir))
-        session = reduce_events(parse_events(self.lines))
-        below = os.path.relpath(session.rootdir or root, root)
-        if below != "." and not below.startswith(".."):
-            session = with_prefix(session, below.replace(os.sep, "/"))
-        return score(
-            self.instance,
-            session,
-            policy=policy_named(self.policy),
-            scope=self.scope,
-            patched_files=_changed_since(root, self.instance),
-            integrity=Integrity(mode="in-process", sandbox="none"),
-            root=str(root),
-        )
 
     @pytest.hookimpl(trylast=True)
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
@@ -151,12 +192,12 @@ class _Grader:
 
         if self.verdict is None:
             return
-        terminalreporter.section(f"swelive: {self.instance.instance_id}", sep="=")
+        terminalreporter.section(f"swelive: {self.request.instance.instance_id}", sep="=")
         good = self.verdict.status is Status.RESOLVED
         for number, line in enumerate(verdict_lines(self.verdict)):
             terminalreporter.write_line(line, **({"green": good, "red": not good, "bold": True} if number == 0 else {}))
-        if self.report:
-            terminalreporter.write_line(f"report: {self.report}")
+        if self.request.report:
+            terminalreporter.write_line(f"report: {self.request.report}")
 
 
 def _run_only(config: pytest.Config, files: list[str]) -> None:
@@ -171,19 +212,3 @@ def _run_only(config: pytest.Config, files: list[str]) -> None:
 def _named_by_person(config: pytest.Config) -> bool:
     source = getattr(config, "args_source", None)
     return source is None or source.name == "ARGS"
-
-
-def _changed_since(root: Path, instance: Instance) -> frozenset[str]:
-    """Return the files that differ from base_commit in this checkout, but for the hidden tests; empty without git."""
-    from swelive_plugin.errors import SweliveError
-    from swelive_plugin.workspace.git import run_git
-    from swelive_plugin.workspace.patch import touched_paths
-
-    try:
-        told = run_git("diff", "--name-only", "-z", "--no-renames", instance.base_commit, "--", cwd=root, timeout_s=60)
-        new = run_git("ls-files", "--others", "--exclude-standard", "-z", cwd=root, timeout_s=60)
-        hidden = {path for change in touched_paths(instance.test_patch) for path in change.paths}
-    except SweliveError:
-        return frozenset()
-    names = (told.stdout + new.stdout).decode("utf-8", "surrogateescape").split("\0")
-    return frozenset(name for name in names if name) - hidden
