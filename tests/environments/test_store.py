@@ -80,6 +80,25 @@ def test_two_equal_files_of_one_tree_stay_two(store: Store) -> None:
     assert not (folder / "a").samefile(folder / "b")
 
 
+def test_bytecode_is_told_by_its_source_since_compiling_twice_gives_two_files(store: Store) -> None:
+    made = []
+    for key in ("a", "b"):
+        folder = store.begin(key)
+        (folder / "lib" / "__pycache__").mkdir(parents=True)
+        (folder / "lib" / "m.py").write_text("V = 1\n" * 100)
+        (folder / "lib" / "n.py").write_text(f"V = {key!r}\n" * 100)
+        settle_times(folder)
+        store.lend_bytecode(folder, tag="cpython-311", seen_at="/venv")
+        lent = sorted(path.name for path in (folder / "lib" / "__pycache__").iterdir())
+        assert lent == ([] if key == "a" else ["m.cpython-311.pyc"])
+        for name in {"m.cpython-311.pyc", "n.cpython-311.pyc"} - set(lent):
+            (folder / "lib" / "__pycache__" / name).write_text(f"compiled for {key}")
+        store.share(folder, paths_count=False, seen_at="/venv")
+        made.append(folder / "lib" / "__pycache__")
+    assert (made[1] / "m.cpython-311.pyc").read_text() == "compiled for a"
+    assert (made[1] / "n.cpython-311.pyc").read_text() == "compiled for b"
+
+
 def test_gc_removes_the_longest_unused_first_and_keeps_the_decision(store: Store) -> None:
     fill(store, "old", used=1, text="o" * 400_000)
     fill(store, "new", used=2, text="n" * 400_000)

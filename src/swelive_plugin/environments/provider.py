@@ -308,10 +308,12 @@ class UvProvider:
         remove_tree(folder / "tree" / ".git")
         settle_times(folder / "venv")
         settle_times(folder / "tree")
+        major, minor, _ = room.interpreter.version
+        self.store.lend_bytecode(folder / "venv", tag=f"cpython-{major}{minor}", seen_at=room.prefix)
         compile_bytecode(room)
         say("keeping the environment")
         settle_times(folder / "venv" / "bin")
-        self.store.share(folder / "venv", paths_count=False)
+        self.store.share(folder / "venv", paths_count=False, seen_at=room.prefix)
         self.store.share(folder / "tree", paths_count=True)
         make_read_only(folder / "venv")
 

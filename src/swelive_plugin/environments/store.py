@@ -167,7 +167,28 @@ class Store:
         with suppress(OSError):
             os.utime(self.built / key / "environment.json")
 
-    def share(self, folder: Path, *, paths_count: bool) -> None:
+    def lend_bytecode(self, folder: Path, *, tag: str, seen_at: str) -> None:
+        """Link what was compiled before for the sources below ``folder``, so that only the rest has to be compiled.
+
+        Bytecode is told by its source, not by itself: compiling twice gives two files. ``tag`` is the interpreter's
+        (``cpython-311``), ``seen_at`` the path of ``folder`` as the interpreter sees it, which bytecode carries.
+        """
+        base = len(str(folder)) + 1
+        for root, _, names in os.walk(folder):
+            for name in names:
+                if not name.endswith(".py"):
+                    continue
+                compiled = os.path.join(root, "__pycache__", f"{name[:-3]}.{tag}.pyc")  # noqa: PTH118
+                with suppress(OSError):
+                    shared = self._shared(_bytecode_digest(compiled, f"{seen_at}/{compiled[base:]}"))
+                    if shared.exists() and not os.path.exists(compiled):  # noqa: PTH110
+                        os.makedirs(os.path.dirname(compiled), exist_ok=True)  # noqa: PTH103, PTH120
+                        os.link(shared, compiled)
+
+    def _shared(self, digest: str) -> Path:
+        return self.root / "files" / digest[:2] / digest
+
+    def share(self, folder: Path, *, paths_count: bool, seen_at: str = "") -> None:
         """Replace the files below ``folder`` by hard links to contents that the store has already.
 
         With ``paths_count`` two files share only under the same relative path: a tree may ask which of its files are
@@ -179,21 +200,19 @@ class Store:
             for name in names:
                 path = os.path.join(root, name)  # noqa: PTH118  thousands of files
                 try:
-                    self._share_file(path, path[base:] if paths_count else "")
+                    self._share_file(path, path[base:] if paths_count else "", f"{seen_at}/{path[base:]}")
                 except OSError:
                     return
 
-    def _share_file(self, path: str, salt: str) -> None:
+    def _share_file(self, path: str, salt: str, seen_as: str) -> None:
         stat = os.lstat(path)
         if not os.path.isfile(path) or os.path.islink(path) or stat.st_size == 0 or stat.st_nlink > 1:  # noqa: PTH113, PTH114
             return
-        executable = bool(stat.st_mode & 0o100)
-        digest = hashlib.sha256(f"{salt}\0{executable}\0{int(stat.st_mtime)}\0".encode("utf-8", "surrogateescape"))
-        with open(path, "rb") as file:  # noqa: PTH123
-            while block := file.read(1 << 20):
-                digest.update(block)
-        name = digest.hexdigest()
-        shared = self.root / "files" / name[:2] / name
+        if path.endswith(".pyc") and os.path.exists(_source_of(path)):  # noqa: PTH110
+            shared = self._shared(_bytecode_digest(path, seen_as))
+        else:
+            executable = bool(stat.st_mode & 0o100)
+            shared = self._shared(_digest(path, f"{salt}\0{executable}\0{int(stat.st_mtime)}\0"))
         temporary = f"{path}.swelive-link"
         try:
             os.link(shared, temporary)
@@ -271,6 +290,23 @@ class Store:
             with suppress(OSError):
                 if path.stat().st_nlink == 1:
                     path.unlink()
+
+
+def _digest(path: str, salt: str) -> str:
+    digest = hashlib.sha256(salt.encode("utf-8", "surrogateescape"))
+    with open(path, "rb") as file:  # noqa: PTH123
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _source_of(compiled: str) -> str:
+    folder, name = os.path.split(compiled)
+    return os.path.join(os.path.dirname(folder), f"{name.split('.')[0]}.py")  # noqa: PTH118, PTH120
+
+
+def _bytecode_digest(compiled: str, seen_as: str) -> str:
+    return _digest(_source_of(compiled), f"bytecode\0{seen_as}\0")
 
 
 def settle_times(folder: Path) -> None:
