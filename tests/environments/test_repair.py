@@ -192,6 +192,18 @@ def test_one_environment_is_not_judged_twice() -> None:
     assert [attempt.outcome for attempt in found.attempts] == ["does not hold"]
 
 
+def test_a_build_that_hangs_is_not_tried_with_seven_more_recipes() -> None:
+    built: list[str] = []
+
+    def build(recipe: Recipe) -> Environment:
+        built.append(recipe.name)
+        raise build_error("resolving", Completed(-9, "wall_clock", 1800.0), "Password: ")
+
+    found = search([Recipe(name="a"), Recipe(name="b", python="3.9")], build=build, check=lambda _: Trial(True))
+    assert built == ["a"]
+    assert found.cause.startswith("resolving failed (stopped after 1800 s: it hangs")
+
+
 def test_nothing_built_tells_the_first_reason() -> None:
     found, _ = run_search([Recipe(name="broken")], {})
     assert (found.environment, found.cause) == (None, "it does not build")

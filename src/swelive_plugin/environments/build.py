@@ -27,7 +27,7 @@ from swelive_plugin.environments.uv import Uv, mounts_and_variables
 from swelive_plugin.errors import EnvironmentBuildError
 from swelive_plugin.sandbox import Command, Completed, Limits, Mount, Sandbox
 
-__all__ = ["BuildRoom", "build_venv", "environment_key", "layout_of", "resolve_lock"]
+__all__ = ["BuildRoom", "BuildStopped", "build_venv", "environment_key", "layout_of", "resolve_lock"]
 
 _WORK = "/opt/swelive/build"
 _BUILD_MARK = "# --- build requirements ---"
@@ -35,6 +35,10 @@ _LIMITS = Limits(wall_clock_s=1800.0, output_mib=256)
 _NO_EDITABLE = re.compile(
     r"build_editable|editable (?:mode|installs?)[^\n]*not supported|does not support editable", re.IGNORECASE
 )
+
+
+class BuildStopped(EnvironmentBuildError):
+    """A step of the build was stopped at a limit: another recipe of the same project would hang there too."""
 
 
 @dataclass
@@ -140,7 +144,8 @@ def build_error(what: str, done: Completed, text: str) -> EnvironmentBuildError:
         "wall_clock": f"stopped after {done.duration_s:.0f} s: it hangs, or waits for input that never comes",
         "output": "stopped: it printed too much",
     }.get(done.ended_by, f"ended by {done.ended_by}")
-    return EnvironmentBuildError(f"{what} failed ({how}): {first_cause(text)}", hint=build_hint(text), evidence=tail)
+    kind = EnvironmentBuildError if done.ended_by in ("exit", "signal") else BuildStopped
+    return kind(f"{what} failed ({how}): {first_cause(text)}", hint=build_hint(text), evidence=tail)
 
 
 def first_cause(text: str) -> str:

@@ -18,6 +18,7 @@ from swelive_plugin.environments import VENV, Environment, Trial
 from swelive_plugin.environments.advisor import advisor_from_environment
 from swelive_plugin.environments.build import (
     BuildRoom,
+    BuildStopped,
     build_venv,
     compile_bytecode,
     environment_key,
@@ -139,6 +140,8 @@ class UvProvider:
                 attempts.append(Attempt(recipe, "not built", error.message))
                 say(f"recipe {recipe.name} on Python {recipe.python}: {error.message}")
                 first_error = first_error or error
+                if isinstance(error, BuildStopped):
+                    break
             else:
                 self._log(instance, sandbox, [*attempts, Attempt(environment.recipe, "built", key=environment.key)])
                 return environment
@@ -237,7 +240,7 @@ class UvProvider:
             except EnvironmentBuildError as error:
                 better = None if lock else repaired(recipe, f"{error.message}\n{error.evidence}")
                 if better is None:
-                    raise EnvironmentBuildError(
+                    raise type(error)(
                         f"{instance.instance_id}: {error.message}", hint=error.hint, evidence=error.evidence
                     ) from error
                 say(better.reasons[-1])

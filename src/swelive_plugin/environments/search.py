@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from packaging.utils import canonicalize_name
 
 from swelive_plugin.environments import Environment, Trial
-from swelive_plugin.environments.build import locked_versions
+from swelive_plugin.environments.build import BuildStopped, locked_versions
 from swelive_plugin.environments.era import parse_minor
 from swelive_plugin.environments.known_names import FIXTURES, INI_KEYS, MARKERS, OPTIONS
 from swelive_plugin.environments.pytest_needs import distribution_of
@@ -72,7 +72,7 @@ def search(
     while len(attempts) < tries:
         if not queue and advise is not None and best is not None:
             advised = advise(best[1].recipe, best[2].output)
-            queue += [advised] if advised is not None else []
+            queue += [advised] if advised is not None and _identity(advised) not in seen_recipes else []
         if not queue:
             break
         recipe = queue.pop(0)
@@ -84,6 +84,7 @@ def search(
             environment = build(recipe)
         except EnvironmentBuildError as error:
             attempts.append(Attempt(recipe, "not built", error.message, evidence=error.evidence))
+            queue = [] if isinstance(error, BuildStopped) else queue
             continue
         if environment.key in seen_keys:
             continue
@@ -92,20 +93,25 @@ def search(
         if trial.holds:
             attempts.append(Attempt(recipe, "holds", trial.note, environment.key, trial.good))
             return Found(environment, True, tuple(attempts))
-        attempts.append(
-            Attempt(recipe, "does not hold", trial.note or cause_of(trial.output), environment.key, trial.good)
-        )
+        why = trial.note or cause_of(trial.output)
+        attempts.append(Attempt(recipe, "does not hold", why, environment.key, trial.good))
         if best is None or trial.good > best[0]:
             best = (trial.good, environment, trial)
-        if _TOO_NEW.search(trial.output):
-            queue.sort(key=lambda other: not _older(other, recipe))
-        better = lesson(environment.recipe, trial.output, locked_versions(environment.lock_text))
-        if better is not None:
-            say(better.reasons[-1])
-            queue.insert(0, better)
+        queue = _after(queue, environment, trial, say)
     if best is None:
         return Found(None, False, tuple(attempts), attempts[0].reason if attempts else "no candidate")
     return Found(best[1], False, tuple(attempts), cause_of(best[2].output) or best[2].note)
+
+
+def _after(queue: list[Recipe], environment: Environment, trial: Trial, say: Callable[[str], None]) -> list[Recipe]:
+    """Return what to try next, given what the controls of ``environment`` printed."""
+    if _TOO_NEW.search(trial.output):
+        queue = sorted(queue, key=lambda other: not _older(other, environment.recipe))
+    better = lesson(environment.recipe, trial.output, locked_versions(environment.lock_text))
+    if better is None:
+        return queue
+    say(better.reasons[-1])
+    return [better, *queue]
 
 
 def _identity(recipe: Recipe) -> tuple[object, ...]:
