@@ -192,7 +192,10 @@ class Recorder(object):
         if not self._ended:
             self._ended = True
             if self.guard is not None:
-                self.guard.finish()
+                try:
+                    self.guard.finish()
+                except Exception as error:  # what the guard can't look at must not cost the session its end
+                    self.emit({"e": "unwatched", "msg": _short(error)})
             self.emit({"e": "end", "exitstatus": int(exitstatus), "collected": self._collected, "failed": self.failed})
 
     def broken(self, message: str) -> None:

@@ -273,8 +273,10 @@ class Guard(object):
     def _modules(self) -> None:
         found = {}
         for name, module in sorted(sys.modules.items()):
-            file = getattr(module, "__file__", None)
-            if isinstance(file, str) and "." not in name and _is_module(module):
+            if "." in name or not _is_module(module):
+                continue
+            file = _namespace(module).get("__file__")
+            if isinstance(file, str):
                 relative = self._relative(file)
                 if relative != file:
                     found[name] = relative
@@ -294,6 +296,10 @@ class Guard(object):
             if "site-packages" not in inside:
                 return inside
         return file
+
+
+# modules that load their content lazily do so when their attributes or __dict__ are asked for
+_namespace = vars(types.ModuleType)["__dict__"].__get__  # type: Callable[[Any], Dict[str, Any]]
 
 
 def _is_module(module: Any) -> bool:

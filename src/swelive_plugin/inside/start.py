@@ -147,7 +147,7 @@ def disguise() -> None:
     import _pytest.runner
 
     if hasattr(_pytest.runner, "_update_current_test_var"):
-        _pytest.runner._update_current_test_var = _say_nothing
+        setattr(_pytest.runner, "_update_current_test_var", _say_nothing)  # noqa: B010
 
 
 def _say_nothing(_item: Any, _when: Optional[str]) -> None:
