@@ -95,6 +95,7 @@ def command(
     """
     from swelive_plugin.core.verdict import EXIT_NO_VERDICT, Verdict
     from swelive_plugin.grading.run_folder import UNFINISHED
+    from swelive_plugin.reports._files import visible
     from swelive_plugin.tier.agents import Surroundings, agents_of
     from swelive_plugin.tier.layout import read_tier
     from swelive_plugin.tier.report import as_json as json_of
@@ -134,6 +135,7 @@ def command(
         tasks=tasks,
         workers=workers,
         finished=finished,
+        step=lambda who, text: click.echo(f"  {who}: {visible(text, limit=160)}", err=True),
     )
     comparison = compare_runs([output])
     click.echo(json_of(comparison) if as_json else as_text(comparison))

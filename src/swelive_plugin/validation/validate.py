@@ -115,16 +115,12 @@ class _Drop(Exception):
 
 def key_of(instance: Instance, options: Options, settings: Settings) -> str:
     """Return the hash of what a validation depends on: what a resumed run compares."""
-    told = (
-        instance.sha256,
-        options,
-        settings.timeout_s,
-        settings.memory_mib,
-        settings.processes,
-        settings.sandbox,
-        settings.network,
-    )
+    told = (instance.sha256, options, settings.sandbox, *_settings_told(settings))
     return hashlib.sha256(repr(told).encode("utf-8", "surrogateescape")).hexdigest()[:24]
+
+
+def _settings_told(settings: Settings) -> tuple[object, ...]:
+    return settings.timeout_s, settings.memory_mib, settings.processes, settings.network
 
 
 def validate(
@@ -311,7 +307,7 @@ class _Work:
             self.options.scope,
             self.environment.key,
             sandbox.name,
-            key_of(replace(self.instance, fail_to_pass=(), pass_to_pass=()), Options(), self.settings),
+            *_settings_told(self.settings),
         )
         return hashlib.sha256(repr(told).encode("utf-8", "surrogateescape")).hexdigest()[:24]
 
