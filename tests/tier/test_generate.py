@@ -112,6 +112,23 @@ def test_rows_that_are_proven_already_are_taken_as_they_are(
     assert (made.tier.tasks[0].oracle / "recipe.toml").read_text() == "python = '3.9'"
 
 
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ("15 min - 1 hour", "15 min - 1 hour"),
+        ({"files": 1, "hunks": 2, "lines": 9}, "1 file"),
+        ({"files": 3}, "2 to 3 files"),
+        ({"files": 12}, "4 files or more"),
+        ({"hunks": 2}, ""),
+        (None, ""),
+    ],
+)
+def test_the_difficulty_is_what_the_row_says(settings: Settings, tmp_path: Path, value: object, told: str) -> None:
+    one = instance("a/x", 1, FAIL_TO_PASS=["t.py::q"], difficulty=value)
+    made = generate([one], settings, out=tmp_path / "tier", prove=False)
+    assert made.tier.tasks[0].difficulty == told
+
+
 def test_without_proof_rows_need_their_lists(settings: Settings, tmp_path: Path) -> None:
     some = [instance("a/x", 1), instance("a/x", 2, FAIL_TO_PASS='["t.py::q"]')]
     made = generate(some, settings, out=tmp_path / "tier", prove=False)

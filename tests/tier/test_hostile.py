@@ -152,4 +152,4 @@ def test_without_a_sandbox_writing_into_the_tier_is_flagged_and_changes_no_verdi
     by_agent = {attempt.agent: (attempt, verdict) for attempt, verdict in found}
     assert by_agent["cheats"][0].flags == ("work_tree_gone", "wrote_into_tier")
     assert by_agent["cheats"][1].status is Status.EMPTY_PATCH
-    assert by_agent["gold"][1].status is Status.RESOLVED
+    assert (by_agent["gold"][0].flags, by_agent["gold"][1].status) == ((), Status.RESOLVED)

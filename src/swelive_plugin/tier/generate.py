@@ -184,7 +184,11 @@ def _has_lists(instance: Instance, left_out: dict[str, str]) -> bool:
 
 
 def _difficulty(instance: Instance) -> str:
+    """Return what the row says: a rating in words (SWE-bench Verified), or how many files gold changes (Live)."""
     value = instance.row.get("difficulty")
-    if isinstance(value, dict):  # SWE-bench-Live counts files, hunks and lines of the gold patch
-        return ""
+    if isinstance(value, dict):
+        files = value.get("files")
+        if not isinstance(files, int) or files < 1:
+            return ""
+        return "1 file" if files == 1 else "2 to 3 files" if files <= 3 else "4 files or more"
     return str(value) if value not in (None, "") else ""

@@ -269,13 +269,14 @@ class _Runner:
         return attempt
 
     def record(self, item: _Item, ran: AgentRun, started_at: str, key: str) -> Attempt:
+        fingerprint, self.fingerprint = self.fingerprint, self.tier.fingerprint
         flags = [
             flag
             for flag, holds in (
                 ("work_tree_gone", ran.work.gone),
                 ("edited_tests", bool(ran.work.edited_tests)),
                 ("left_out", bool(ran.work.left_out)),
-                ("wrote_into_tier", self.tier.fingerprint != self.fingerprint),
+                ("wrote_into_tier", fingerprint != self.fingerprint),
             )
             if holds
         ]
