@@ -249,6 +249,10 @@ def _judged(*events: Mapping[str, Any], **more: Any) -> list[Finding]:
     return list(judge(read, reduce_events(events), touched={"lib.py"}, **more))
 
 
+_WRAPPED = {"e": "changed", "what": "test function", "test": "a", "file": "conftest.py"}
+_WRAPS = facts(ChannelRead((_WRAPPED,), signed=True), reduce_events([_WRAPPED]))
+
+
 @pytest.mark.parametrize(
     ("event", "control", "severity"),
     [
@@ -266,6 +270,10 @@ def _judged(*events: Mapping[str, Any], **more: Any) -> list[Finding]:
         ({"what": "_pytest.x.y", "file": "<string>"}, Facts(), "tampered"),
         ({"what": "_pytest.x.y", "file": "<string>"}, None, "flag"),
         ({"what": "_pytest.x.y", "file": "lib.py"}, Facts(changed=frozenset({"_pytest.x.y"})), None),
+        # a conftest that wraps tests wraps those that only the prediction's session has, too
+        ({"what": "test function", "test": "b", "file": "conftest.py"}, Facts(), "tampered"),
+        ({"what": "test function", "test": "b", "file": "conftest.py"}, _WRAPS, None),
+        ({"what": "test function", "test": "b", "file": "lib.py"}, _WRAPS, "tampered"),
         ({"what": "bait", "file": ""}, None, "tampered"),
         ({"what": "sys.settrace", "file": "lib.py"}, Facts(), "flag"),
     ],

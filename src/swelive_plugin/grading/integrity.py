@@ -157,7 +157,7 @@ def facts(read: ChannelRead, session: Session) -> Facts:
     for event in read.events:
         by_kind.setdefault(str(event.get("e")), []).append(event)
     return Facts(
-        changed=frozenset(_changed_key(event) for event in by_kind.get("changed", ())),
+        changed=frozenset(key for event in by_kind.get("changed", ()) for key in _changed_keys(event)),
         hooks=frozenset((str(event.get("hook")), str(event.get("file"))) for event in by_kind.get("hook", ())),
         saw=frozenset((str(event.get("what")), str(event.get("file"))) for event in by_kind.get("saw", ())),
         roots=_roots(read.events),
@@ -171,9 +171,12 @@ def facts(read: ChannelRead, session: Session) -> Facts:
     )
 
 
-def _changed_key(event: Mapping[str, Any]) -> str:
+def _changed_keys(event: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the names under which a change is known: a test's own, or for tests whoever changes such tests."""
     what = str(event.get("what"))
-    return f"{what} {event.get('test')}" if what.startswith("test ") else what
+    if not what.startswith("test "):
+        return (what,)
+    return f"{what} {event.get('test')}", f"{what} by {event.get('file')}"
 
 
 def _modules(events: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str, str]]:
@@ -275,7 +278,7 @@ class _Look:
 
     def _changed(self, event: Mapping[str, Any]) -> Iterator[Finding]:
         what, file = str(event.get("what")), str(event.get("file", ""))
-        if _changed_key(event) in self.normal.changed:
+        if not self.normal.changed.isdisjoint(_changed_keys(event)):
             return
         severity = self._severity_of_change(event, what, file)
         told = f"{what} was replaced while graded code ran"
