@@ -10,6 +10,7 @@ import pytest
 from swelive_plugin.core.verdict import Status, Verdict
 from swelive_plugin.grading.settings import Settings
 from swelive_plugin.tier.agents import Agent, Surroundings
+from swelive_plugin.tier.attempt import used_bytes
 from swelive_plugin.tier.generate import Selection, generate
 from swelive_plugin.tier.layout import Tier
 from swelive_plugin.tier.run import Attempt, run_agents
@@ -140,6 +141,13 @@ def test_the_cost_is_taken_from_either_place_and_a_pipe_is_none(done: dict[str, 
     assert done["honest"].attempt.cost == {"usd": 0.25, "tokens": 10}
     assert done["cost-in-the-tree"].attempt.cost == {"usd": 1}
     assert done["special-files"].attempt.cost is None
+
+
+def test_empty_files_cost_an_entry_each(tmp_path: Path) -> None:
+    """A million empty files hold no byte and fill a disk all the same."""
+    for number in range(100):
+        (tmp_path / str(number)).touch()
+    assert used_bytes(tmp_path) == 100 * 4096
 
 
 def test_without_a_sandbox_writing_into_the_tier_is_flagged_and_changes_no_verdict(

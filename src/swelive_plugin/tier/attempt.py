@@ -26,13 +26,14 @@ from swelive_plugin.tier.worktree import Work, collect_work
 from swelive_plugin.workspace.checkout import export_tree, link_tree
 from swelive_plugin.workspace.patch import apply_patch, normalise_patch
 
-__all__ = ["AgentRun", "run_agent"]
+__all__ = ["AgentRun", "run_agent", "used_bytes"]
 
 PROMPT = "/opt/swelive/task"
 OUT = "/opt/swelive/out"
 MIB = 2**20
 _COST_BYTES = MIB
 _LOG_MIB = 256
+_ENTRY_BYTES = 4096
 _RESERVE_MIB = 512  # so much of the disk stays free, whatever an agent writes
 
 
@@ -190,8 +191,8 @@ class _DiskGuard:
             began = time.monotonic()
             too_much = free < _RESERVE_MIB * MIB
             if not too_much and began >= next_look:
-                too_much = sum(map(_used, self._folders)) > self._limit
-                next_look = time.monotonic() + max(1.0, 20 * (time.monotonic() - began))
+                too_much = sum(map(used_bytes, self._folders)) > self._limit
+                next_look = time.monotonic() + max(1.0, 10 * (time.monotonic() - began))
             if too_much:
                 self.full = True
                 with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -199,12 +200,9 @@ class _DiskGuard:
                 return
 
 
-def _used(folder: Path) -> int:
-    """Return the bytes that a folder holds on disk."""
-    total = 0
-    for status in _walk(str(folder)):
-        total += status.st_blocks * 512
-    return total
+def used_bytes(folder: Path) -> int:
+    """Return the bytes that a folder holds on disk; an empty file costs an entry, and a million of them cost a disk."""
+    return sum(max(status.st_blocks * 512, _ENTRY_BYTES) for status in _walk(str(folder)))
 
 
 def _walk(folder: str) -> Iterator[os.stat_result]:
