@@ -275,6 +275,15 @@ def test_the_packaging_files_next_to_the_tests_count_where_the_root_has_none() -
     assert (recipe.project, recipe.subdir) == ("b", "b")
 
 
+def test_pytest_is_new_enough_for_the_interpreter_whatever_the_project_pins() -> None:
+    """checkov of 2024 pins pytest 5.3.1 in an extra that nobody uses: on Python 3.11 it can't compile a single test."""
+    recipe = first({"setup.py": "", "requirements-test.txt": "pytest<8\n"})
+    assert recipe.python == "3.11"
+    assert {"pytest<8", "pytest>=7.0"} <= set(recipe.requirements)
+    old = discover(MemoryFiles({"setup.py": ""}), commit_date=DATE, minors=[(3, 9)])[0]
+    assert "pytest" in old.requirements
+
+
 def test_pytest_itself_is_not_asked_of_the_registry() -> None:
     assert "pytest" not in names(first({"setup.cfg": "[metadata]\nname = pytest\n"}))
 

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta, timezone
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
-__all__ = ["CPYTHON", "Era", "Minor", "cutoff_for", "parse_minor", "rank_minors", "visible_exceptions"]
+__all__ = ["CPYTHON", "FIRST_PYTEST", "Era", "Minor", "cutoff_for", "parse_minor", "rank_minors", "visible_exceptions"]
 
 Minor = tuple[int, int]
 
@@ -40,6 +40,16 @@ CPYTHON: Mapping[Minor, Era] = {
     (3, 12): Era(_day("2023-10-02"), _day("2028-10-31")),
     (3, 13): Era(_day("2024-10-07"), _day("2029-10-31")),
     (3, 14): Era(_day("2025-10-07"), _day("2030-10-31")),
+}
+
+# The first pytest that runs on an interpreter, where older ones install and then break (its changelog): their
+# assertion rewriting makes trees that the interpreter refuses.
+FIRST_PYTEST: Mapping[Minor, str] = {
+    (3, 10): "6.2.5",
+    (3, 11): "7.0",
+    (3, 12): "7.4",
+    (3, 13): "8.2",
+    (3, 14): "8.4",
 }
 
 # A minor release is "settled" once most projects shipped wheels for it and tested on it.

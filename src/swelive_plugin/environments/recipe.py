@@ -17,7 +17,14 @@ from typing import Any
 from packaging.utils import canonicalize_name
 
 from swelive_plugin.environments.declared import Declared, read_declared
-from swelive_plugin.environments.era import Minor, cutoff_for, parse_minor, rank_minors, visible_exceptions
+from swelive_plugin.environments.era import (
+    FIRST_PYTEST,
+    Minor,
+    cutoff_for,
+    parse_minor,
+    rank_minors,
+    visible_exceptions,
+)
 from swelive_plugin.environments.hints import Hints, read_hints
 from swelive_plugin.environments.listing import RepoFiles
 from swelive_plugin.environments.pytest_needs import needs_of_configuration, needs_of_tests, own_names
@@ -178,10 +185,12 @@ class _Plan:
         self.files, self.declared, self.hints, self.need = files, declared, hints, need
         self.reasons: list[str] = []
         self.own = canonicalize_name(declared.name) if declared.name else ""
+        self.pytest = "pytest"
 
     def recipes(self, minor: Minor, commit_date: datetime, why_python: str) -> list[Recipe]:
         """Return the candidates for one interpreter, the best first."""
         declared = self.declared
+        self.pytest = f"pytest>={FIRST_PYTEST[minor]}" if minor in FIRST_PYTEST else "pytest"
         cutoff = cutoff_for(commit_date, minor)
         base = Recipe(
             python=f"{minor[0]}.{minor[1]}",
@@ -281,6 +290,9 @@ class _Plan:
         kept = [line for line in lines if name_of(line) in needed or not _DEV_TOOLS.match(name_of(line))]
         there = {name_of(line) for line in kept}
         kept += [name for name in (*self.need, "pytest", *_SEED) if name_of(name) not in there]
+        kept = [self.pytest if line == "pytest" else line for line in kept]
+        if self.pytest not in kept:
+            kept.append(self.pytest)
         return merged(kept, without=[self.own])
 
     def _chosen(self, name: str, hinted: Sequence[str], dev: bool) -> bool:
