@@ -77,6 +77,29 @@ def test_an_ordinary_exception_under_an_xfail_marker_comes_from_the_prediction_r
     assert score(instance([F]), found, patched_files={"pkg/core.py"}).status is Status.RESOLVED
 
 
+@pytest.mark.parametrize(
+    ("known", "resolved"),
+    [
+        ({"gold": {F: "passed"}, "base": {F: "failed"}}, False),
+        ({"gold": {F: "xfailed"}, "base": {F: "passed"}}, True),
+        ({"gold": {F: "xpassed"}}, True),
+        ({"gold": {P: "passed"}}, True),  # gold never ran it
+        ({"base": {F: "passed"}}, False),
+        ({"base": {F: "failed"}}, True),  # may be a strict mark that base disappoints
+    ],
+)
+def test_an_xfail_where_the_control_passes_plainly_was_never_declared(
+    known: dict[str, dict[str, str]], resolved: bool
+) -> None:
+    """Hole: code of the prediction gave the hidden tests an xfail mark while they ran."""
+    for lists, rule in (((F,), ()), "f2p"), (((), (F,)), "p2p"):
+        verdict = score(
+            instance(lists[0] or [Q], lists[1]), session({F: "xfailed", Q: "passed"}), controls=controls(**known)
+        )
+        assert verdict.resolved is resolved
+        assert [reason.code for reason in verdict.reasons] == ([] if resolved else [f"{rule}-xfailed-undeclared"])
+
+
 def test_what_gold_skips_too_is_normal_and_a_detour_through_a_helper_is_not() -> None:
     raised = Raised("Skipped", "why", "tests/util.py", 3, via=("t.py", "pkg/core.py", "tests/util.py"))
     found = Session(tests={F: record(F, "passed"), P: TestRecord(P, Outcome.SKIPPED, raised=raised, body_ran=True)})

@@ -183,18 +183,41 @@ def swelive_p2p(record: TestRecord, context: Context) -> Ruling:
     if outcome in (Outcome.SKIPPED, Outcome.XFAILED):  # an xfail that never ran its body shows as much as a skip
         if raised_by_prediction(record, context):
             return Ruling("fail", "p2p-skipped-by-prediction", f"skipped by code of the prediction: {_why(record)}")
+        if runs_under_both_controls(record, context):
+            told = f"skipped, but it runs and passes at base and with gold: the prediction made it a skip. {_why(record)}"
+            return Ruling("fail", "p2p-skipped-but-ran-under-controls", told.rstrip(" ."))
         return Ruling("pass", "p2p-skipped", f"skipped, which keeps it: {_why(record)}".rstrip(": "))
     return left_out_if_gold_fails(record, context) or Ruling("fail", f"p2p-{outcome.value}", _why(record))
 
 
+def passes_plainly_under_control(record: TestRecord, context: Context) -> bool:
+    """Return whether the test is a plain pass under gold (at base where there is no gold): it bears no xfail mark.
+
+    With a mark it would have been XPASS or XFAIL. Patched code can reach into the tests and mark them while they run.
+    """
+    for control in (context.controls.gold, context.controls.base):
+        if control is not None and record.id in control:
+            return control[record.id].outcome is Outcome.PASSED
+    return False
+
+
+def runs_under_both_controls(record: TestRecord, context: Context) -> bool:
+    """Return whether the test passes at base and under gold: then nothing but the prediction turns it into a skip."""
+    known = [control.get(record.id) for control in (context.controls.base, context.controls.gold) if control]
+    return len(known) == 2 and all(found is not None and found.outcome is Outcome.PASSED for found in known)
+
+
 def swelive_xfailed(record: TestRecord, context: Context, which: str) -> Ruling:
-    """XFAIL counts as a pass when the hidden tests declare it and the body ran."""
+    """XFAIL counts as a pass when the hidden tests declare it, the body ran and no control passes without a mark."""
     if raised_by_prediction(record, context):
         return Ruling(
             "fail", f"{which}-xfailed-by-prediction", f"xfail raised by code of the prediction: {_why(record)}"
         )
     if not record.body_ran:
         return Ruling("fail", f"{which}-xfailed-without-run", "xfail, but the test's body never ran: nothing was shown")
+    if passes_plainly_under_control(record, context):
+        told = "xfail, but the control shows that the hidden tests expect no failure here: the mark came from elsewhere"
+        return Ruling("fail", f"{which}-xfailed-undeclared", f"{told}. {_why(record)}".rstrip(" ."))
     return Ruling("pass", f"{which}-xfailed")
 
 

@@ -50,6 +50,7 @@ _CALLS = {
     "sys.setprofile": "traces other code",
     "sys.addaudithook": "listens to the interpreter",
     "__code__": "replaces the code of a function",
+    "frame": "looks at its caller",
 }
 
 
@@ -134,6 +135,7 @@ class Facts:
     unmade: bool = False
     foreign: bool = False
     is_plugin: bool = False  # the project's own code is loaded as a pytest plugin
+    watched: Mapping[str, int] = field(default_factory=dict)  # how much the guard still watches at a session's end
 
     def __or__(self, other: Facts) -> Facts:
         """Return what either shows."""
@@ -148,6 +150,7 @@ class Facts:
             unmade=self.unmade or other.unmade,
             foreign=self.foreign or other.foreign,
             is_plugin=self.is_plugin or other.is_plugin,
+            watched=dict((*self.watched.items(), *other.watched.items())),
         )
 
 
@@ -168,6 +171,7 @@ def facts(read: ChannelRead, session: Session) -> Facts:
             event.get("late") is False and not str(event.get("file", "/")).startswith(("/", "<"))
             for event in by_kind.get("hook", ())
         ),
+        watched=_watched(read.events),
     )
 
 
@@ -194,6 +198,12 @@ def _roots(events: Iterable[Mapping[str, Any]]) -> dict[str, frozenset[str]]:
     for name, _file, root in _modules(events):
         found.setdefault(name, set()).add(root)
     return {name: frozenset(roots) for name, roots in found.items()}
+
+
+def _watched(events: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    """Return how much the guard still watched when the session ended."""
+    found = [event["watched"] for event in events if isinstance(event.get("watched"), Mapping)]
+    return {str(name): int(count) for counts in found for name, count in counts.items()}
 
 
 def _odd_canaries(events: Iterable[Mapping[str, Any]], session: Session) -> Iterator[tuple[str, str]]:
@@ -240,6 +250,7 @@ def judge(
         *(finding for event in read.events for finding in look.at(event)),
         *_canary_findings(read, session, look),
         *_module_findings(read, look),
+        *_guard_findings(read, session, look),
         *_count_findings(read, session),
     ]
     rank = {"tampered": 0, "flag": 1, "warning": 2}
@@ -286,6 +297,8 @@ class _Look:
             told += f" ({event['test']})"
         if what == "bait":
             told = "something looked for the recorder in memory and altered what looked like it"
+        elif what == "recorder":
+            told = "what the recorder writes was redirected while graded code ran"
         elif what.startswith("sys."):
             told = f"{what} was left on by the code under test"
         if severity is not None:
@@ -293,7 +306,7 @@ class _Look:
 
     def _severity_of_change(self, event: Mapping[str, Any], what: str, file: str) -> Severity | None:
         blamed = self._severity(file)
-        if what == "bait":
+        if what in ("bait", "recorder"):
             return "tampered"
         if what.startswith("sys."):
             return "flag" if blamed else None
@@ -373,6 +386,19 @@ def _module_findings(read: ChannelRead, look: _Look) -> Iterator[Finding]:
         if usual and root not in usual and look.blame(file) == "touched":
             told = f"{name} was imported from {root!r}, with trusted code from {min(usual)!r}"
             yield Finding("imported_elsewhere", "flag", told, file=file)
+
+
+def _guard_findings(read: ChannelRead, session: Session, look: _Look) -> Iterator[Finding]:
+    """A session that ended and ran tests must show a guard that still watches what it watches under a control.
+
+    How many functions there are goes with what is imported: a good part of them must be there.
+    """
+    if session.ended and session.ran_anything:
+        watched = _watched(read.events)
+        gone = [name for name, count in look.normal.watched.items() if watched.get(name, 0) < count * 3 // 4]
+        if gone:
+            told = f"the probe's guard had little left to watch: {', '.join(sorted(gone))}"
+            yield Finding("guard_silenced", "tampered", told)
 
 
 def _count_findings(read: ChannelRead, session: Session) -> Iterator[Finding]:

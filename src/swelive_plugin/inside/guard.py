@@ -51,6 +51,8 @@ _WATCHED_CALLS = {
     "sys.setprofile": "sys.setprofile",
     "sys.addaudithook": "sys.addaudithook",
 }
+_FRAME_CALLS = ("sys._getframe", "sys._current_frames")
+_FRAMES_OF = ("tb_frame", "gi_frame", "cr_frame", "ag_frame")
 _READERS_FOR_PEOPLE = ("linecache.py", "tokenize.py", "traceback.py", "warnings.py")
 
 
@@ -71,6 +73,11 @@ class Guard(object):
         self._compiled = {}  # type: Dict[str, Set[int]]
         self._codes = []  # type: List[Any]
         self._manager = None  # type: Any
+        self._shapes = {}  # type: Dict[int, Tuple[Any, type, Dict[str, Any]]]
+        self._callers = []  # type: List[Tuple[Any, ...]]
+        self._recorder = getattr(emit, "__self__", None)
+        self._write = getattr(self._recorder, "_write", None)
+        self._looking = False
         self._test = ""
         # reading __code__ is announced, so it is not free: without cause only where setting it is not announced
         self._codes_may_differ = not hasattr(sys, "addaudithook")
@@ -124,9 +131,27 @@ class Guard(object):
                 self._saw("open", self._relative(path))
         elif event in _WATCHED_CALLS:
             self._saw(event, "")
+        elif event in _FRAME_CALLS or (event == "object.__getattr__" and args[1] in _FRAMES_OF):
+            self._saw_frame(event if event in _FRAME_CALLS else args[1])
         elif event == "object.__setattr__" and args[1] == "__code__":
             self._codes_may_differ = True
             self._saw("__code__", str(getattr(args[0], "__name__", "")))
+
+    def _saw_frame(self, what: str) -> None:
+        """Say that code of the tree itself takes a frame: its callers' lead to the test and to the recorder."""
+        if self._looking:
+            return  # our own look below is announced, too
+        self._looking = True
+        try:
+            frame = sys._getframe(2)  # type: Any
+            while frame is not None and _hands_out_frames(frame.f_code):
+                frame = frame.f_back
+            file = frame.f_code.co_filename if frame is not None else ""
+            if self._relative(file) != file:
+                event = {"e": "saw", "what": "frame", "name": what}
+                self._say(("saw", "frame", file), event, (file, frame.f_lineno))
+        finally:
+            self._looking = False
 
     def _saw(self, what: str, name: str) -> None:
         frame = sys._getframe(2)  # type: Any
@@ -169,6 +194,9 @@ class Guard(object):
                 self._add_item(item)
             except Exception as error:  # an item of a kind that we don't know is left unwatched
                 self._say(("unwatched", type(item)), {"e": "unwatched", "msg": repr(error)[:200]}, type(item))
+            self._shapes[id(item)] = (item, type(item), dict(_params(item)))
+        relay = vars(self._manager.hook) if self._manager is not None else {}
+        self._callers = [(relay, name, relay[name], *_caller(relay[name])) for name in _HOOKS if name in relay]
         self.compare("collection")
 
     def _add_item(self, item: Any) -> None:
@@ -196,6 +224,17 @@ class Guard(object):
         for impl, function, hook in self._fast_impls:
             if impl.function is not function:
                 self._hook_changed(impl, hook, item.nodeid)
+        if self._recorder is not None and self._recorder.__dict__.get("_write") is not self._write:
+            sender, self._recorder.__dict__["_write"] = self._recorder.__dict__.get("_write"), self._write
+            self._say(("recorder",), {"e": "changed", "what": "recorder", "test": item.nodeid}, _code(sender) or sender)
+        for relay, name, caller, kind, execute, impls in self._callers:
+            if relay.get(name) is not caller or _caller(caller) != (kind, execute, impls):
+                self._caller_changed(relay.get(name), name, impls, item.nodeid)
+        shape = self._shapes.get(id(item))
+        if shape is not None:
+            params = _params(item)
+            if type(item) is not shape[1] or any(params.get(name) is not was for name, was in shape[2].items()):
+                self._shape_changed(item, shape)
         saved = self._items.get(id(item))
         if saved is not None and (
             (codes_may_differ and saved[1].__code__ is not saved[2])
@@ -204,6 +243,17 @@ class Guard(object):
             or (saved[4] is not None and saved[4].__dict__.get(saved[5]) is not saved[6])
         ):
             self._item_changed(item, saved)
+
+    def _shape_changed(self, item: Any, shape: Tuple[Any, type, Dict[str, Any]]) -> None:
+        # whose class it is now tells nothing: a class names any module as its own
+        what = "test values" if type(item) is shape[1] else "test runner"
+        event = {"e": "changed", "what": what, "test": item.nodeid, "when": "test"}
+        self._say((what, item.nodeid), event, ("", 0))
+
+    def _caller_changed(self, caller: Any, hook: str, impls: Tuple[Any, ...], test: str) -> None:
+        new = [impl for impl in _caller(caller)[2] if impl not in impls]
+        event = {"e": "changed", "what": "hook calls of %s" % hook, "when": "test", "test": test}
+        self._say(("caller", hook), event, _code(new[0].function) if new else ("", 0))
 
     def _item_changed(self, item: Any, saved: Tuple[Any, ...]) -> None:
         event = {"e": "changed", "what": "test code", "test": item.nodeid, "when": "test"}
@@ -280,7 +330,8 @@ class Guard(object):
                 relative = self._relative(file)
                 if relative != file:
                     found[name] = relative
-        self._emit({"e": "modules", "tree": found})
+        watched = {"runner": len(self._critical), "callables": len(self._kept), "hooks": len(self._callers)}
+        self._emit({"e": "modules", "tree": found, "watched": watched})
 
     def _say(self, key: Tuple[Any, ...], event: Dict[str, Any], where: Any) -> None:
         if key in self._said:
@@ -300,6 +351,13 @@ class Guard(object):
 
 # modules that load their content lazily do so when their attributes or __dict__ are asked for
 _namespace = vars(types.ModuleType)["__dict__"].__get__  # type: Callable[[Any], Dict[str, Any]]
+
+
+def _hands_out_frames(code: Any) -> bool:
+    """Return whether code takes frames for its caller: ``exec``, inspect, and of traceback what shows none itself."""
+    name = os.path.basename(code.co_filename)
+    walks = name == "traceback.py" and code.co_name in ("walk_stack", "walk_tb")
+    return walks or name == "inspect.py" or code.co_filename.startswith("<")
 
 
 def _is_module(module: Any) -> bool:
@@ -356,6 +414,19 @@ def _implementations(manager: Any) -> Iterator[Tuple[str, Any]]:
         if hasattr(caller, "get_hookimpls"):
             for impl in caller.get_hookimpls():
                 yield name, impl
+
+
+def _caller(caller: Any) -> Tuple[Any, ...]:
+    """Return what decides what a call of a hook does."""
+    execute = getattr(caller, "_hookexec", None)
+    manager = getattr(execute, "__self__", None)
+    listed = getattr(caller, "get_hookimpls", tuple)
+    return type(caller), (execute, getattr(manager, "_inner_hookexec", None)), tuple(listed())
+
+
+def _params(item: Any) -> Dict[str, Any]:
+    found = getattr(getattr(item, "callspec", None), "params", None)
+    return found if isinstance(found, dict) else {}
 
 
 def _get(holder: Any, name: str) -> Any:
