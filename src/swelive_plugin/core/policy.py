@@ -184,7 +184,9 @@ def swelive_p2p(record: TestRecord, context: Context) -> Ruling:
         if raised_by_prediction(record, context):
             return Ruling("fail", "p2p-skipped-by-prediction", f"skipped by code of the prediction: {_why(record)}")
         if runs_under_both_controls(record, context):
-            told = f"skipped, but it runs and passes at base and with gold: the prediction made it a skip. {_why(record)}"
+            told = (
+                f"skipped, but it runs and passes at base and with gold: the prediction made it a skip. {_why(record)}"
+            )
             return Ruling("fail", "p2p-skipped-but-ran-under-controls", told.rstrip(" ."))
         return Ruling("pass", "p2p-skipped", f"skipped, which keeps it: {_why(record)}".rstrip(": "))
     return left_out_if_gold_fails(record, context) or Ruling("fail", f"p2p-{outcome.value}", _why(record))
