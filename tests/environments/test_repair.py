@@ -3,6 +3,7 @@
 # ruff: noqa: E501  the lines of other people's files are as long as they are
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from swelive_plugin.environments.build import (
 from swelive_plugin.environments.interpreters import Interpreter, find_interpreters, no_interpreter
 from swelive_plugin.environments.recipe import Recipe
 from swelive_plugin.environments.repair import repaired
+from swelive_plugin.environments.requirements import from_line
 from swelive_plugin.environments.search import Found, cause_of, lesson, search
 from swelive_plugin.errors import EnvironmentBuildError
 from swelive_plugin.sandbox import Completed
@@ -46,6 +48,17 @@ def test_a_package_that_the_date_hides_gets_a_later_one_step_by_step_with_an_end
         recipe = repaired(recipe, log)
         dates.append(recipe.exceptions["atomicwrites"] if recipe else "")
     assert dates == ["2021-02-04T00:00:00Z", "2022-03-11T00:00:00Z", "2023-04-15T00:00:00Z", ""]
+
+
+def test_a_name_that_was_taken_from_an_address_is_not_looked_for_in_later_uploads() -> None:
+    """A language model's package, installed by address, was uploaded under its name by somebody else years later."""
+    wanted = from_line("https://host.example/releases/en_core-1.0-py3-none-any.whl")
+    recipe = replace(RECIPE, requirements=("pytest", *wanted.requirements), reasons=tuple(wanted.dropped))
+    better = repaired(
+        recipe, "hint: `en-core` was filtered by `exclude-newer` to only include packages uploaded before"
+    )
+    assert better is not None
+    assert (better.requirements, better.exceptions) == (("pytest",), {})
 
 
 def test_what_the_registry_never_heard_of_is_left_out() -> None:
@@ -233,8 +246,6 @@ def test_the_key_changes_with_all_that_an_environment_depends_on_and_with_nothin
         layout: str = "fixed",
     ) -> str:
         return environment_key(recipe, lock, one, tree, layout, Path("/store"))
-
-    from dataclasses import replace
 
     other = Interpreter(Path("/p/bin/python3.11"), (3, 11, 8), Path("/p"))
     keys = [

@@ -14,6 +14,8 @@ from swelive_plugin.environments.requirements import loosened, merged, name_of
 
 __all__ = ["repaired"]
 
+_INSTEAD = re.compile(r"an address; the registry's (\S+) instead")
+
 
 def repaired(recipe: Recipe, log: str) -> Recipe | None:
     """Return the recipe changed by what ``log`` says went wrong, or ``None`` where it does not tell. The last reason
@@ -45,6 +47,12 @@ def _hidden_by_date(recipe: Recipe, log: str) -> Recipe | None:
     if not found:
         return None
     package = canonicalize_name(found.group(1))
+    if any(canonicalize_name(name) == package for why in recipe.reasons for name in _INSTEAD.findall(why)):
+        # the project never meant the registry's: a later upload of that name is somebody else's
+        kept = tuple(line for line in recipe.requirements if name_of(line) != package)
+        return replace(
+            recipe, requirements=kept, reasons=(*recipe.reasons, f"{package} was not in the registry then: left out")
+        )
     cutoff = datetime.fromisoformat(recipe.exceptions.get(package, recipe.cutoff).replace("Z", "+00:00"))
     later = cutoff + timedelta(days=400)
     if (later - datetime.fromisoformat(recipe.cutoff.replace("Z", "+00:00"))).days > 1300:
