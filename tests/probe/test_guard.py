@@ -274,6 +274,11 @@ _WRAPS = facts(ChannelRead((_WRAPPED,), signed=True), reduce_events([_WRAPPED]))
         ({"what": "test function", "test": "b", "file": "conftest.py"}, Facts(), "tampered"),
         ({"what": "test function", "test": "b", "file": "conftest.py"}, _WRAPS, None),
         ({"what": "test function", "test": "b", "file": "lib.py"}, _WRAPS, "tampered"),
+        # a new module of the tree that an installed plugin imports where it can (trio, sniffio, ...)
+        ({"what": "_pytest.x.y", "file": "lib.py", "critical": True, "when": "plugins"}, Facts(), "tampered"),
+        ({"what": "_pytest.x.y", "file": "lib.py", "when": "plugins"}, Facts(), "tampered"),
+        ({"what": "_pytest.x.y", "file": "lib.py", "when": "plugins"}, Facts(is_plugin=True), "flag"),
+        ({"what": "_pytest.x.y", "file": "/x.py", "critical": True, "when": "plugins"}, Facts(), None),
         ({"what": "bait", "file": ""}, None, "tampered"),
         ({"what": "sys.settrace", "file": "lib.py"}, Facts(), "flag"),
     ],

@@ -318,11 +318,12 @@ class _Look:
         if _DECIDING.search(what) or event.get("critical"):
             # one of pytest's own classes or a harmless installed function in its place leaves no file to blame
             if event.get("when") == "plugins":
-                return "flag" if blamed else None
+                known = self.normal.is_plugin or not self.has_control  # else no code of the tree has business there
+                return ("flag" if known or blamed != "tampered" else "tampered") if blamed else None
             return "tampered" if self.has_control or blamed == "tampered" else "flag"
         if blamed == "tampered":
             # a plugin project's trade, a builtin that decides nothing, a mock that is none of the runner's business
-            spared = event.get("when") == "plugins" or what.startswith(("builtins.", "unittest.mock."))
+            spared = what.startswith(("builtins.", "unittest.mock."))
             return "flag" if spared or self.normal.is_plugin or not self.has_control else "tampered"
         return blamed
 

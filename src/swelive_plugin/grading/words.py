@@ -21,6 +21,8 @@ _WORDS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\binspect\.(?:stack|currentframe|getouterframes)\b", "looks at its caller"),
         (r"\bgc\.get_(?:objects|referrers|referents)\b", "searches all objects of the process"),
         (r"\bos\._exit\b|\batexit\.register\b|\bos\.abort\b", "decides how the process ends"),
+        (r"\b(?:tb_frame|f_back|f_globals|f_locals|gi_frame)\b", "looks at its caller"),
+        (r"\bmeta_path\b.*\bsession\b|\badd_marker\b|\bpytestmark\b|\bpluginmanager\b", "speaks of pytest"),
         (r"/proc/|/dev/fd", "looks at processes"),
         (r"\.__code__\s*=|\bcell_contents\s*=|\bctypes\.pythonapi\b", "replaces code at run time"),
         (r"\b(?:import|from)\s+builtins\b|\bbuiltins\.\w+\s*=|__builtins__", "changes builtins"),
