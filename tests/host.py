@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from filelock import FileLock
+
 import swelive_plugin
 from swelive_plugin.core.instance import Instance, instance_from_row
 from swelive_plugin.environments import Environment, EnvironmentProvider, Trial
@@ -40,9 +42,11 @@ class HostProvider:
     ) -> Environment:
         key = f"host-{instance.base_commit}"
         folder = self.cache / "host" / key
-        if not (folder / "tree").exists():
-            folder.mkdir(parents=True, exist_ok=True)
-            export_tree(mirror, instance.base_commit, folder / "tree")
+        folder.mkdir(parents=True, exist_ok=True)
+        with FileLock(folder / "lock"):
+            if not (folder / "tree").exists():
+                export_tree(mirror, instance.base_commit, folder / "new")
+                (folder / "new").rename(folder / "tree")
         # ours is installed here, too: its entry point must be importable even though it stays inert
         ours = Path(swelive_plugin.__file__).parents[1]
         roots = {Path(sys.prefix).resolve(), Path(sys.base_prefix).resolve(), ours}

@@ -222,6 +222,26 @@ def test_pytest_main_comes_back_once_to_a_program_that_called_it(checkout: pytes
     assert [line for line in result.outlines if line.startswith("came back")] == ["came back with 0"]
 
 
+def test_without_the_hidden_tests_there_is_no_verdict(checkout: pytest.Pytester) -> None:
+    """Defect: a right fix in a checkout without the hidden tests was called unresolved."""
+    rows = checkout.path / "rows.jsonl"
+    added = "diff --git a/tests/test_new.py b/tests/test_new.py\nnew file mode 100644\n--- /dev/null\n"
+    hidden = f"{added}+++ b/tests/test_new.py\n@@ -0,0 +1 @@\n+def test_new(): pass\n"
+    row = {**json.loads(rows.read_text()), "FAIL_TO_PASS": ["tests/test_new.py::test_new"], "test_patch": hidden}
+    rows.write_text(json.dumps(row) + "\n")
+    result, verdict = graded(checkout)
+    assert (result.ret, verdict["status"], verdict["reasons"][0]["code"]) == (3, "error", "hidden_tests_missing")
+    checkout.makepyfile(**{"tests/test_new": "def test_new(): pass\n"})
+    assert graded(checkout)[0].ret == 0
+
+
+def test_a_report_that_cannot_be_written_is_one_clear_line(checkout: pytest.Pytester) -> None:
+    result, _ = graded(checkout, "--swelive-report=rows.jsonl/verdict.json")
+    assert result.ret == 2
+    assert "rows.jsonl/verdict.json" in result.stderr.str()
+    assert "Traceback" not in result.stderr.str()
+
+
 def test_the_help_teaches(pytester: pytest.Pytester) -> None:
     result = pytester.runpytest_subprocess("--help")
     text = " ".join(result.stdout.str().split())

@@ -14,7 +14,8 @@
     └── InfraError            our side failed: retry, never a verdict    status error
         ├── MissingProgram    git, uv, bubblewrap are not there
         ├── MirrorError       the repository or the commit can't be had
-        └── SandboxError      the sandbox did not start
+        ├── SandboxError      the sandbox did not start
+        └── Interrupted       Ctrl-C ended a command that was under way  status incomplete
 
 Each message says what happened, to which instance, path or line; ``hint`` says what to do next;
 ``evidence`` holds the last lines of the log that shows it. The original exception stays as ``__cause__``.
@@ -27,6 +28,7 @@ __all__ = [
     "EnvironmentBuildError",
     "InfraError",
     "InstanceError",
+    "Interrupted",
     "MirrorError",
     "MissingProgram",
     "NoInterpreter",
@@ -99,3 +101,7 @@ class MirrorError(InfraError):
 
 class SandboxError(InfraError):
     """The sandbox that was asked for is not there or did not start."""
+
+
+class Interrupted(InfraError):
+    """A command under way was ended because the run was: what it was for is not done, and done again next time."""

@@ -14,7 +14,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from swelive_plugin.core.instance import Instance
@@ -45,14 +45,17 @@ class Request:
     root: Path
 
     def begin(self) -> None:
-        """Write a report that says that there is no verdict yet: what a kill leaves must not be an older one."""
+        """Write a report that says that there is no verdict yet: what a kill leaves must not be an older one.
+
+        Raises `InfraError` where it can't be written.
+        """
         if self.report:
             told = Reason("incomplete", "the session has begun and not ended")
-            instance_id = self.instance.instance_id
-            write_verdict(Path(self.report), Verdict(instance_id, Status.INCOMPLETE, self.policy, self.scope, (told,)))
+            verdict = Verdict(self.instance.instance_id, Status.INCOMPLETE, self.policy, self.scope, (told,))
+            write_verdict(Path(self.report), verdict)
 
     def verdict(self, lines: Sequence[bytes], *, timed_out: bool = False) -> Verdict:
-        """Return the verdict on the session that the probe's lines tell of, and write the report."""
+        """Return the verdict on the session that the probe's lines tell of."""
         session = reduce_events(parse_events(lines), timed_out=timed_out)
         below = os.path.relpath(session.rootdir or self.root, self.root)
         if below != "." and not below.startswith(".."):
@@ -66,9 +69,40 @@ class Request:
             integrity=Integrity(mode="in-process", sandbox="none"),
             root=str(self.root),
         )
-        if self.report:
+        return self._without_hidden_tests(verdict)
+
+    def write(self, verdict: Verdict) -> str:
+        """Write the report; return what a person is told about it, also where it can't be written."""
+        if not self.report:
+            return ""
+        try:
             write_verdict(Path(self.report), verdict)
-        return verdict
+        except SweliveError as error:
+            return f"the report was not written: {error}"
+        return f"report: {self.report}"
+
+    def _without_hidden_tests(self, verdict: Verdict) -> Verdict:
+        """Give no verdict where the hidden tests were never put into the checkout: nothing was asked of the fix."""
+        from swelive_plugin.workspace.git import run_git
+
+        judged = [test for test in verdict.fail_to_pass if test.judgement != "left_out"]
+        if verdict.status is not Status.UNRESOLVED or any(test.outcomes for test in judged):
+            return verdict
+        if not self.instance.test_patch.strip():
+            return verdict
+        text = self.instance.test_patch.encode("utf-8", "surrogateescape")
+        try:
+            there = (
+                run_git("apply", "--reverse", "--check", "-", cwd=self.root, input=text, check=False).returncode == 0
+            )
+        except SweliveError:
+            return verdict
+        told = "no FAIL_TO_PASS test is here: put the instance's test_patch into the checkout first (git apply)"
+        return (
+            verdict
+            if there
+            else replace(verdict, status=Status.ERROR, reasons=(Reason("hidden_tests_missing", told), *verdict.reasons))
+        )
 
 
 def request_from(option: Callable[[str], str], root: Path) -> Request:

@@ -47,8 +47,17 @@ def score_file(
         integrity=Integrity(mode=f"finished run ({session.source})", sandbox="unknown"),
         root=root,
     )
-    why = _no_evidence(path, session, listed, root)
+    why = _no_evidence(path, session, listed, root) or _only_unnamed(path, session, verdict)
     return replace(verdict, status=Status.ERROR, reasons=(why,)) if why else verdict
+
+
+def _only_unnamed(path: Path, session: Session, verdict: Verdict) -> Reason | None:
+    """Return why a log of dots is no evidence: what it does not name may well be what is missing from it."""
+    failed = [test for test in (*verdict.fail_to_pass, *verdict.pass_to_pass) if test.judgement == "fail"]
+    if not session.unnamed or not failed or any(test.outcomes for test in failed):
+        return None
+    told = f"{path} counts {session.unnamed} results without naming them, and {len(failed)} listed tests are not named"
+    return Reason("unnamed_results", f"{told}: run pytest with -rA or -v, or take its JUnit XML")
 
 
 def _no_evidence(path: Path, session: Session, listed: Sequence[str], root: str) -> Reason | None:

@@ -67,9 +67,14 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
     request = _request(config)
     # children must not inherit the wish: a project that tests pytest starts sessions of its own
     os.environ.pop("SWELIVE_INSTANCE", None)
+    from swelive_plugin.errors import SweliveError
     from swelive_plugin.inprocess import Witness
 
-    request.begin()
+    try:
+        request.begin()
+    except SweliveError as error:
+        _say(config, [f"swelive: {error}"], sys.stderr)
+        return 2
     witness = Witness()
     config.stash[_GRADER] = _Grader(config, request, witness)
     if not hasattr(os, "fork") or getattr(config.option, "usepdb", False):
@@ -131,8 +136,7 @@ def _tell(config: pytest.Config, verdict: Verdict, request: Request) -> int:
     from swelive_plugin.reports.terminal import verdict_lines
 
     head = f" swelive: {request.instance.instance_id} ".center(80, "=")
-    report = [f"report: {request.report}"] if request.report else []
-    _say(config, ["", head, *verdict_lines(verdict), *report], sys.stdout)
+    _say(config, ["", head, *verdict_lines(verdict), request.write(verdict)], sys.stdout)
     return exit_code(verdict.status)
 
 
@@ -158,6 +162,7 @@ class _Grader:
         self.request = request
         self.witness = witness
         self.verdict: Verdict | None = None
+        self.told = ""
 
     def join(self) -> None:
         """Take part in the session: choose what to run, and record."""
@@ -182,6 +187,7 @@ class _Grader:
         yield
         self.recorder.end(int(getattr(session, "exitstatus", exitstatus)))
         self.verdict = self.request.verdict(self.witness.lines)
+        self.told = self.request.write(self.verdict)
         session.exitstatus = exit_code(self.verdict.status)
 
     @pytest.hookimpl(trylast=True)
@@ -196,8 +202,8 @@ class _Grader:
         good = self.verdict.status is Status.RESOLVED
         for number, line in enumerate(verdict_lines(self.verdict)):
             terminalreporter.write_line(line, **({"green": good, "red": not good, "bold": True} if number == 0 else {}))
-        if self.request.report:
-            terminalreporter.write_line(f"report: {self.request.report}")
+        if self.told:
+            terminalreporter.write_line(self.told)
 
 
 def _run_only(config: pytest.Config, files: list[str]) -> None:

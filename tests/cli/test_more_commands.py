@@ -13,7 +13,7 @@ from swelive_plugin.cli.env import mib_of
 from swelive_plugin.errors import UsageError
 from tests.cli.test_cli import grade, swelive
 from tests.grading.conftest import BASE, GOLD, TESTS
-from tests.host import Project, host_environments, make_project
+from tests.host import Project, diff_of, host_environments, make_project
 
 
 @pytest.fixture(autouse=True)
@@ -124,3 +124,60 @@ def test_doctor_tells_each_thing_on_a_line_of_its_own(capsys: pytest.CaptureFixt
     assert names[:2] == ["git", "uv"]
     assert swelive("doctor", "--offline") == 0
     assert capsys.readouterr().out.startswith("ok      git")
+
+
+def test_every_attempt_in_a_folder_of_runs_is_scored(
+    project: Project, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Defect: attempts after the first were dropped without a word."""
+    broken = diff_of(project.repository, {"calc.py": BASE["calc.py"].replace("a - b", "a * b + 7")})
+    preds = tmp_path / "preds.jsonl"
+    lines = [{"instance_id": "o__proj-1", "model_patch": text} for text in (project.instance.patch, broken)]
+    preds.write_text("\n".join(json.dumps(line) for line in lines) + "\n")
+    grade(project, preds, tmp_path / "run")
+    capsys.readouterr()
+    assert swelive("score", "-d", project.dataset, "--runs", tmp_path / "run", "-o", tmp_path / "again") == 0
+    rows = json.loads((tmp_path / "again" / "results.json").read_text())["rows"]
+    assert [(row["attempt"], row["status"]) for row in rows] == [(1, "resolved"), (2, "unresolved")]
+
+
+def test_a_log_that_only_counts_is_no_evidence(
+    project: Project, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Defect: a plain `pytest` log of a resolved run, whose passed tests are dots, was judged unresolved."""
+    grade(project, "gold", tmp_path / "run")
+    capsys.readouterr()
+    log = tmp_path / "run" / "o__proj-1" / "test_output.txt"
+    assert swelive("score", "-d", project.dataset, "-i", "o__proj-1", "--log", log) == 3
+    assert "run pytest with -rA or -v" in capsys.readouterr().out
+
+
+def test_a_cache_that_cannot_be_written_is_one_clear_line(
+    project: Project, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    given = ["-d", project.dataset, "-p", "gold", "-o", tmp_path / "run", "--repo-url", project.repo_url]
+    assert swelive("grade", *given, "--cache", tmp_path / "file" / "cache") == 3
+    text = capsys.readouterr().err
+    assert "can't be written" in text
+    assert "Traceback" not in text
+
+
+def test_nothing_graded_is_no_finished_run(project: Project, tmp_path: Path) -> None:
+    """Defect: a CI job without git, or with an unreachable host, ended with 0."""
+    given = ["-d", project.dataset, "-p", "gold", "-o", tmp_path / "run"]
+    assert swelive("grade", *given, "--repo-url", f"file://{tmp_path}/nowhere", "--cache", tmp_path / "own") == 3
+
+
+def test_an_id_that_no_file_system_takes_is_refused(
+    project: Project, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    row = json.loads(project.dataset.read_text())
+    project.dataset.write_text(json.dumps({**row, "instance_id": "x" * 5000}) + "\n")
+    assert swelive("grade", "-d", project.dataset, "-p", "gold", "-o", tmp_path / "run") == 2
+    assert "can't name a folder" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("limit", ["nan", "-1", "inf"])
+def test_a_time_limit_that_cannot_be_kept_is_refused(project: Project, tmp_path: Path, limit: str) -> None:
+    assert grade(project, "gold", tmp_path / "run", "--timeout", limit) == 2

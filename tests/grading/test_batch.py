@@ -15,7 +15,7 @@ from filelock import FileLock
 from swelive_plugin.core.prediction import Prediction
 from swelive_plugin.core.verdict import Status, Verdict
 from swelive_plugin.errors import UsageError
-from swelive_plugin.grading import batch
+from swelive_plugin.grading import batch, pool
 from swelive_plugin.grading.batch import grade_all
 from swelive_plugin.grading.settings import Settings
 from tests.host import Project
@@ -152,20 +152,23 @@ def test_ctrl_c_stops_what_runs_and_keeps_what_is_finished(
     running = threading.Event()
 
     def wait_then_interrupt(*args: object, **kwargs: object) -> object:
-        if not seen:
+        if not seen or running.is_set():
             return real_wait(*args, **kwargs)  # type: ignore[arg-type]
         assert running.wait(60)
         raise KeyboardInterrupt
 
     hangs = project.instance.patch.replace("+    return a + b", "+    import time; time.sleep(600)")
-    predictions = some(project, project.instance.patch, hangs)
-    monkeypatch.setattr(batch, "wait", wait_then_interrupt)
+    # the third is still queued when the second is interrupted: it must not be waited for
+    predictions = some(project, project.instance.patch, hangs, hangs + "\n")
+    monkeypatch.setattr(pool, "wait", wait_then_interrupt)
     with pytest.raises(KeyboardInterrupt):
         run(project, settings, predictions, tmp_path / "run", observer=Watch())
-    monkeypatch.setattr(batch, "wait", real_wait)
+    monkeypatch.setattr(pool, "wait", real_wait)
     assert [(verdict.attempt, verdict.status) for verdict in seen][:1] == [(1, Status.RESOLVED)]
     kept = json.loads((tmp_path / "run" / "o__proj-1" / "verdict.json").read_text())
     assert kept["status"] == "resolved"
+    left = json.loads((tmp_path / "run" / "o__proj-1" / "attempt-2" / "verdict.json").read_text())
+    assert left["status"] == "incomplete"  # and so graded again
     fixed = some(project, project.instance.patch, project.instance.patch + "\n")
     again = run(project, settings, fixed, tmp_path / "run")
     assert [verdict.status for verdict in again] == [Status.RESOLVED, Status.RESOLVED]

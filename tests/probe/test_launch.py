@@ -80,7 +80,7 @@ def test_prefix():
     assert {site_folder(sys.executable)!r} in sys.path
     assert {site_folder(sys.executable)!r} in site.getsitepackages()
     assert subprocess._args_from_interpreter_flags() == []
-    assert not any("swelive" in entry for entry in sys.path)
+    assert not any(os.path.exists(os.path.join(entry, "swelive_probe.py")) for entry in sys.path)
 
 def test_child():
     code = "import pytest, sys; print(sys.prefix)"

@@ -59,7 +59,8 @@ def command(
     swelive grade -i owner__name-123 -p my.diff.json           one instance of the default dataset
 
     Writes DIR/<id>/{verdict.json, events.jsonl, test_output.txt, patch.diff, timings.json}, DIR/results.json and
-    DIR/results.xml (JUnit). Exit: 0 when the run finished, 1 with --fail-unresolved, 2 usage.
+    DIR/results.xml (JUnit). Exit: 0 when the run finished, 1 with --fail-unresolved, 2 usage, 3 if nothing could be
+    graded. Predictions come in every public shape: docs/reference/inputs.md lists them.
     """
     from swelive_plugin.cli.running import run_grades
 

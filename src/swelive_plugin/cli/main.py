@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import signal
 import sys
+import threading
 
 import click
 
@@ -77,6 +79,8 @@ def cli() -> None:
 
 def main(args: list[str] | None = None) -> None:
     """Run the command line and exit. A person's mistake is one clear line, never a traceback."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, _stop)  # what CI sends when a job is cancelled: nothing finished is lost
     try:
         status = cli.main(args=args, prog_name="swelive", standalone_mode=False)
     except click.ClickException as error:
@@ -93,7 +97,15 @@ def main(args: list[str] | None = None) -> None:
     except BrokenPipeError:  # `swelive … | head`
         sys.stderr.close()
         status = 0
+    except OSError as error:  # a full or read-only disk, a folder that is a file
+        where = f": {error.filename}" if error.filename else ""
+        click.echo(f"swelive: {error.strerror or error}{where}", err=True)
+        status = EXIT_NO_VERDICT
     sys.exit(status if isinstance(status, int) else 0)
+
+
+def _stop(*_: object) -> None:
+    raise KeyboardInterrupt
 
 
 def _interrupted() -> int:

@@ -14,7 +14,7 @@ import msgspec
 
 from swelive_plugin.core.instance import Instance
 from swelive_plugin.core.prediction import Prediction
-from swelive_plugin.core.verdict import EXIT_NOT_RESOLVED, Verdict
+from swelive_plugin.core.verdict import EXIT_NO_VERDICT, EXIT_NOT_RESOLVED, Status, Verdict
 from swelive_plugin.errors import UsageError
 from swelive_plugin.grading.batch import grade_all
 from swelive_plugin.grading.settings import Settings
@@ -60,6 +60,8 @@ def run_grades(
     else:
         print_summary(results)
         click.echo(f"reports: {output}")
+    if all(verdict.status in (Status.ERROR, Status.INCOMPLETE) for verdict in verdicts):
+        return EXIT_NO_VERDICT  # nothing could be graded: no run has finished
     failed = any(not verdict.resolved for verdict in verdicts)
     return EXIT_NOT_RESOLVED if fail_unresolved and failed else 0
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -131,22 +131,28 @@ def _score_folder(
     from swelive_plugin.reports.terminal import result_line
 
     by_id = {instance.instance_id: instance for instance in instances}
-    found = session_files(runs, by_id)
+    found = [
+        (instance_id, attempt, path)
+        for instance_id, first in session_files(runs, by_id).items()
+        for attempt, path in _attempts(runs / instance_id, first)
+    ]
     if not found:
         raise UsageError(
             f"{runs} holds no run of these {len(instances)} instances",
             hint="a run is found by its instance's id in the name of its file or folder",
         )
     verdicts: list[Verdict] = []
-    for number, (instance_id, path) in enumerate(found.items(), start=1):
+    for number, (instance_id, attempt, path) in enumerate(found, start=1):
         try:
             verdict = score_file(by_id[instance_id], path, policy=policy, scope=scope, root=root)
         except (UsageError, InfraError) as error:  # one damaged file leaves the others whole
             verdict = _unreadable(by_id[instance_id], policy, error)
+        verdict = replace(verdict, attempt=attempt)
         verdicts.append(verdict)
         click.echo(result_line(verdict, number, len(found)), err=True)
         if output is not None:
-            write_verdict(output / instance_id / "verdict.json", verdict)
+            folder = output / instance_id if attempt == 1 else output / instance_id / f"attempt-{attempt}"
+            write_verdict(folder / "verdict.json", verdict)
     run = Run(output or runs, instances, dataset="", predictions=str(runs))
     results = run.write_reports(verdicts) if output is not None else results_of(verdicts, instance_ids=list(by_id))
     if as_json:
@@ -154,6 +160,16 @@ def _score_folder(
     else:
         print_summary(results)
     return 0
+
+
+def _attempts(folder: Path, first: Path) -> Iterator[tuple[int, Path]]:
+    """Yield the runs of one instance with their numbers: our run folders keep further attempts below the first."""
+    yield 1, first
+    for below in sorted(folder.glob("attempt-*"), key=lambda path: (len(path.name), path.name)):
+        number = below.name.removeprefix("attempt-")
+        path = next((below / name for name in ("events.jsonl", "test_output.txt") if (below / name).is_file()), None)
+        if number.isdecimal() and path is not None and path != first:
+            yield int(number), path
 
 
 def _unreadable(instance: Instance, policy: str, error: UsageError | InfraError) -> Verdict:

@@ -18,6 +18,7 @@ __all__ = ["Instance", "instance_from_row", "month_of"]
 _NEEDED = ("instance_id", "repo", "base_commit")
 _COMMIT = re.compile(r"[0-9a-fA-F]{7,64}")
 _REPO = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*/[A-Za-z0-9_][A-Za-z0-9_.-]*")
+_ID_CHARACTERS = 150  # file systems take 255 bytes for a name, and we add to it
 _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]*")
 
 
@@ -86,7 +87,8 @@ def instance_from_row(row: Mapping[str, Any], *, where: str = "the dataset") -> 
                 f"{where}: the row has no {key!r}", hint=f"a row needs {', '.join(_NEEDED)}, patch and test_patch"
             )
     instance_id, repo, commit = (str(row[key]).strip() for key in _NEEDED)
-    if not _ID.fullmatch(instance_id):
+    if not _ID.fullmatch(instance_id) or len(instance_id) > _ID_CHARACTERS:
+        instance_id = instance_id[:60] + "…" if len(instance_id) > _ID_CHARACTERS else instance_id
         raise DatasetError(f"{where}: instance_id {instance_id!r} can't name a folder", hint="use owner__name-number")
     if not _REPO.fullmatch(repo):
         raise DatasetError(f"{where} ({instance_id}): repo {repo!r} is not owner/name")

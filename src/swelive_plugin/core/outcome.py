@@ -116,6 +116,7 @@ class Session:
     plugins: tuple[str, ...] = ()
     canaries: Mapping[str, TestRecord] = field(default_factory=dict)
     internal_error: str = ""
+    unnamed: int = 0  # results that the source counts without naming their tests (pytest's dots)
     notes: tuple[str, ...] = ()
     printed: tuple[str, ...] = field(default=(), repr=False)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
 from pathlib import Path
 from typing import Protocol
 
@@ -12,12 +11,11 @@ from swelive_plugin.core.instance import Instance
 from swelive_plugin.core.prediction import Prediction
 from swelive_plugin.core.verdict import Reason, Status, Verdict
 from swelive_plugin.errors import UsageError
-from swelive_plugin.extensions import executor_named, policy_named, sandbox_named
+from swelive_plugin.extensions import policy_named, sandbox_named
 from swelive_plugin.grading.grade import grade
+from swelive_plugin.grading.pool import in_pool
 from swelive_plugin.grading.run_folder import RunFolder
-from swelive_plugin.grading.settings import Settings
-from swelive_plugin.sandbox._supervise import interrupt_all
-from swelive_plugin.workspace.git import interrupt_git
+from swelive_plugin.grading.settings import Settings, scratch
 
 __all__ = ["Observer", "grade_all"]
 
@@ -76,29 +74,16 @@ def grade_all(
             else:
                 waiting.append(number)
         if waiting:
-            sandbox_named(settings.sandbox, require=settings.require_sandbox)  # refuse before any work, not after
-        pool = executor_named(executor, max(1, min(workers, len(waiting) or 1)))
-        running: dict[Future[Verdict], int] = {}
-        try:
-            for number in waiting:
-                prediction = predictions[number]
-                task = pool.submit(
-                    _grade_one, instances[prediction.instance_id], prediction, settings, folder, observer
-                )
-                running[task] = number
-            while running:
-                done, _ = wait(running, return_when=FIRST_COMPLETED)
-                for task in done:
-                    verdicts[running.pop(task)] = task.result()
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            while wait(running, timeout=0.1).not_done:
-                # again and again: a grade between two commands has none to be ended yet
-                interrupt_all()
-                interrupt_git()
-            raise
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
+            # refuse before any work, not after
+            sandbox_named(settings.sandbox, require=settings.require_sandbox)
+            with scratch(settings.cache):
+                pass
+
+        def work(number: int) -> Verdict:
+            prediction = predictions[number]
+            return _grade_one(instances[prediction.instance_id], prediction, settings, folder, observer)
+
+        verdicts.update(in_pool(work, waiting, workers=workers, executor=executor))
     return [
         verdicts.get(number) or _incomplete(instances[prediction.instance_id], prediction, settings)
         for number, prediction in enumerate(predictions)

@@ -22,6 +22,7 @@ from swelive_plugin.errors import (
     EnvironmentBuildError,
     InfraError,
     InstanceError,
+    Interrupted,
     PatchError,
     PatchRejected,
     SweliveError,
@@ -47,6 +48,7 @@ STATUS_OF: tuple[tuple[type[SweliveError], Status], ...] = (
     (PatchError, Status.PATCH_FAILED),
     (InstanceError, Status.INVALID_INSTANCE),
     (EnvironmentBuildError, Status.ENV_ERROR),
+    (Interrupted, Status.INCOMPLETE),
     (InfraError, Status.ERROR),
 )
 
@@ -454,16 +456,22 @@ def grade(
 
     ``prediction`` may be the bare patch text. ``folder`` gets ``patch.diff``, ``events.jsonl``, ``test_output.txt`` and
     ``timings.json``; without one they are thrown away. Raises `UsageError` for options that can't be met (an unknown
-    policy, a template with unknown fields); everything else becomes a status of the verdict.
+    policy, a template with unknown fields, a folder that can't be written) and `InfraError` for a cache that can't;
+    everything else becomes a status of the verdict.
     """
     if isinstance(prediction, str):
         prediction = Prediction(instance.instance_id, prediction)
+    if not isinstance(prediction, Prediction):
+        raise UsageError(f"a prediction is a patch's text or a Prediction, not {type(prediction).__name__}")
     settings = settings or Settings()
     if folder is None:
         with tempfile.TemporaryDirectory(prefix="swelive-") as name:
             return grade(instance, prediction, settings, folder=Path(name), progress=progress)
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "patch.diff").write_text(prediction.patch, "utf-8", "surrogateescape", newline="")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "patch.diff").write_text(prediction.patch, "utf-8", "surrogateescape", newline="")
+    except OSError as error:
+        raise UsageError(f"{folder} can't be written: {error.strerror or error}", hint="give another folder") from error
     with scratch(settings.cache) as work:
         under_way = Grade(instance, prediction, settings, folder, work, progress or (lambda _: None))
         verdict = run_steps(under_way)

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from swelive_plugin.extensions import executor_named
 from swelive_plugin.sandbox._supervise import interrupt_all
+from swelive_plugin.workspace.git import interrupt_git
 
 __all__ = ["in_pool"]
 
@@ -40,6 +41,7 @@ def in_pool(
         pool.shutdown(wait=False, cancel_futures=True)
         while at_work := [task for task in running if not task.done()]:
             interrupt_all()  # again and again: work that was between two commands begins another one
+            interrupt_git()
             wait(at_work, timeout=_AGAIN_S)
         raise
     finally:

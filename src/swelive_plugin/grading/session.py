@@ -9,7 +9,6 @@ from pathlib import Path
 
 from swelive_plugin.core.outcome import Session, reduce_events, with_prefix
 from swelive_plugin.environments import TESTBED, Environment
-from swelive_plugin.errors import InfraError
 from swelive_plugin.grading.integrity import ChannelRead, read_channel
 from swelive_plugin.grading.launch import Channel, Launch, copy_probe, launch_argv, pytest_args, write_config
 from swelive_plugin.grading.settings import Settings
@@ -92,8 +91,6 @@ def run_session(
             pass_fds=(channel.write_fd,),
         )
         completed = sandbox.run(command, output=output, started=started)
-    if completed.ended_by == "interrupted":
-        raise InfraError("the session was interrupted", hint="run again: what is finished is kept")
     session, read = _read(events, root, timed_out=completed.ended_by == "wall_clock")
     return SessionResult(session, read, completed, events, output, root)
 

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import tempfile
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from swelive_plugin.core.policy import Scope
+from swelive_plugin.errors import InfraError, UsageError
 
 __all__ = ["DEFAULT_REPO_URL", "Progress", "Settings", "default_cache", "scratch"]
 
 DEFAULT_REPO_URL = "https://github.com/{repo}.git"
+
+_STALE_S = 86_400
 
 Progress = Callable[[str], None]
 
@@ -41,12 +46,29 @@ def scratch(cache: Path) -> Iterator[Path]:
     from swelive_plugin.workspace.checkout import remove_tree
 
     parent = cache / "work"
-    parent.mkdir(parents=True, exist_ok=True)
-    work = Path(tempfile.mkdtemp(dir=parent))
+    try:
+        parent.mkdir(parents=True, exist_ok=True)
+        _sweep(parent)
+        work = Path(tempfile.mkdtemp(dir=parent))
+    except OSError as error:
+        raise InfraError(
+            f"the cache folder {cache} can't be written: {error.strerror or error}",
+            hint="give another one with --cache or SWELIVE_CACHE_DIR",
+        ) from error
     try:
         yield work
     finally:
         remove_tree(work)
+
+
+def _sweep(parent: Path) -> None:
+    """Take away what killed grades left a day ago or earlier."""
+    from swelive_plugin.workspace.checkout import remove_tree
+
+    for folder in parent.iterdir():
+        with suppress(OSError, InfraError):
+            if time.time() - folder.stat().st_mtime > _STALE_S:
+                remove_tree(folder)
 
 
 @dataclass(frozen=True)
@@ -71,6 +93,15 @@ class Settings:
     repo_url: str = field(default_factory=default_repo_url)
     cache: Path = field(default_factory=default_cache)
     offline: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse what no session can be held to. Raises `UsageError`."""
+        if not 0 < self.timeout_s < math.inf:
+            raise UsageError(f"a time limit of {self.timeout_s} s can't be kept", hint="give a positive number")
+        for name in ("memory_mib", "processes"):
+            value = getattr(self, name)
+            if value is not None and value <= 0:
+                raise UsageError(f"{name} is {value}", hint="give a positive number, or None for no limit")
 
     @property
     def key(self) -> str:

@@ -106,6 +106,7 @@ class _Result:
             python_version=log.facts.get("python", ""),
             plugins=log.plugins,
             internal_error=log.internal_error,
+            unnamed=self.without_id,
             notes=tuple(self.notes),
             printed=tuple(log.printed),
         )

@@ -86,5 +86,6 @@ class Sandbox(Protocol):
     def run(self, command: Command, *, output: Path, started: Callable[[int], None] | None = None) -> Completed:
         """Run ``command`` with stdout and stderr in the file ``output``; return when every process of it is gone.
 
-        ``started`` is called with the pid on the host. Raises `SandboxError` if it could not be started at all.
+        ``started`` is called with the pid on the host. Raises `SandboxError` if it could not be started at all, and
+        `Interrupted` if the run was ended while it was under way.
         """

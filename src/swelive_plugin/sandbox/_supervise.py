@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
-from swelive_plugin.errors import SandboxError
+from swelive_plugin.errors import Interrupted, SandboxError
 from swelive_plugin.sandbox import EndedBy, Limits
 
 __all__ = [
@@ -115,6 +115,11 @@ class Watch:
                     poller.forget(fd)
             if self.process.poll() is not None:
                 return
+
+    def raise_if_interrupted(self) -> None:
+        """Raise `Interrupted` if the run was ended from outside: no caller may take that for the command's own end."""
+        if self.ended_by == "interrupted":
+            raise Interrupted("the run was interrupted", hint="run again: what is finished is kept")
 
     def serve(self, fd: int) -> bool:
         """Take what ``fd`` has to say; False when it has said all."""

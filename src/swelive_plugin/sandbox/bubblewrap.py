@@ -144,6 +144,7 @@ class Bubblewrap:
             raise _start_failed(command, output)
         else:
             exit_status = -signal.SIGKILL
+        watch.raise_if_interrupted()
         return Completed(exit_status, watch.ended_by or ended_by(exit_status), duration_s, watch.peak_rss_mib)
 
     def _start(self, command: Command, pipe: int, status: int, block: int) -> subprocess.Popen[bytes]:

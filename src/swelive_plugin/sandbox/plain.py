@@ -96,6 +96,7 @@ class Plain:
                 process.wait()
                 raise
         status = process.returncode
+        watch.raise_if_interrupted()
         return Completed(status, watch.ended_by or ended_by(status), time.monotonic() - began, watch.peak_rss_mib)
 
 

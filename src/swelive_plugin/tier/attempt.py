@@ -17,7 +17,6 @@ from typing import Any
 
 from swelive_plugin.core.instance import Instance
 from swelive_plugin.environments import TESTBED, Environment
-from swelive_plugin.errors import InfraError
 from swelive_plugin.grading.settings import Progress, Settings, scratch
 from swelive_plugin.sandbox import Command, Limits, Mount, Sandbox
 from swelive_plugin.tier.agents import Agent, Surroundings
@@ -83,8 +82,6 @@ def run_agent(
         command = _command(agent, task, work, tree, environment, sandbox, surroundings)
         with _DiskGuard([tree, out], surroundings.disk_mib) as guard:
             completed = sandbox.run(command, output=log, started=guard.started)
-        if completed.ended_by == "interrupted":
-            raise InfraError("the agent was interrupted", hint="run again: what is finished is kept")
         cost = _take_cost(out, None) or _take_cost(tree, base)
         return AgentRun(
             ended_by="disk" if guard.full else completed.ended_by,

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from swelive_plugin.errors import InfraError, MissingProgram
+from swelive_plugin.errors import InfraError, Interrupted, MissingProgram
 
 __all__ = ["interrupt_git", "run_git"]
 
@@ -83,6 +83,9 @@ def run_git(
         except BaseException:
             _end(process)
             raise
+    if process.pid in _INTERRUPTED:
+        _INTERRUPTED.discard(process.pid)
+        raise Interrupted("the run was interrupted", hint="run again: what is finished is kept")
     done = subprocess.CompletedProcess(argv, process.returncode, stdout, stderr)
     if check and done.returncode:
         raise failure(f"git {_command(args)} failed", done)
@@ -97,6 +100,7 @@ def _command(args: Sequence[str]) -> str:
 
 _RUNNING: dict[int, subprocess.Popen[bytes]] = {}
 _RUNNING_LOCK = threading.Lock()
+_INTERRUPTED: set[int] = set()
 
 
 @contextmanager
@@ -115,6 +119,7 @@ def interrupt_git() -> None:
     with _RUNNING_LOCK:
         for process in _RUNNING.values():
             if process.poll() is None:
+                _INTERRUPTED.add(process.pid)
                 _end(process)
 
 
