@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from swelive_plugin.core.outcome import CollectError, Outcome, Raised, Session, TestRecord
+from swelive_plugin.core.outcome import CollectError, Outcome, Raised, Session, TestRecord, reduce_events
 from swelive_plugin.core.policy import ControlOutcome, Controls
 from swelive_plugin.core.scoring import files_to_run, score
 from swelive_plugin.core.verdict import Finding, Integrity, Status, exit_code, reward_of
@@ -160,6 +160,14 @@ def test_a_session_that_did_not_end_by_itself_is_never_resolved() -> None:
     verdict = score(instance([F]), hung)
     assert verdict.status is Status.TIMED_OUT
     assert P in verdict.reasons[0].message
+
+
+def test_a_session_that_was_left_early_is_crashed_and_says_by_what() -> None:
+    """Defect: pytest.exit() in the code under test was told as tests that were "not passed"."""
+    left = {"e": "interrupted", "type": "Exit", "msg": "done", "file": "pkg/core.py", "line": 3}
+    verdict = score(instance([F]), reduce_events([{"e": "collected", "ids": [F]}, left, {"e": "end", "exitstatus": 0}]))
+    assert verdict.status is Status.CRASHED
+    assert "Exit: done (pkg/core.py:3)" in verdict.reasons[0].message
 
 
 def test_a_non_zero_exit_status_with_all_passed_is_a_warning() -> None:

@@ -116,6 +116,7 @@ class Session:
     plugins: tuple[str, ...] = ()
     canaries: Mapping[str, TestRecord] = field(default_factory=dict)
     internal_error: str = ""
+    interrupted: str = ""  # what ended the session before its last test: pytest.exit(), KeyboardInterrupt
     unnamed: int = 0  # results that the source counts without naming their tests (pytest's dots)
     notes: tuple[str, ...] = ()
     printed: tuple[str, ...] = field(default=(), repr=False)
@@ -172,6 +173,7 @@ class _State:
         self.collect_errors: list[CollectError] = []
         self.end: Mapping[str, Any] | None = None
         self.internal_error = ""
+        self.interrupted = ""
         self.canaries: set[str] = set()
 
     def session(self, *, timed_out: bool) -> Session:
@@ -196,6 +198,7 @@ class _State:
             uid=uid if isinstance(uid, int) else None,
             plugins=tuple(str(name) for name in head.get("plugins", ()) or ()),
             internal_error=self.internal_error,
+            interrupted=self.interrupted,
         )
 
 
@@ -236,6 +239,12 @@ def _on_collect_error(state: _State, event: Mapping[str, Any]) -> None:
     )
 
 
+def _on_interrupted(state: _State, event: Mapping[str, Any]) -> None:
+    told = f"{event.get('type') or 'interrupted'}: {event.get('msg', '')}".rstrip(": ")
+    file = event.get("file")
+    state.interrupted = f"{told} ({file}:{event.get('line') or 0})" if file else told
+
+
 def _on_internal_error(state: _State, event: Mapping[str, Any]) -> None:
     state.internal_error = str(event.get("msg", "internal error"))
 
@@ -257,6 +266,7 @@ _HANDLERS = {
     "collect_error": _on_collect_error,
     "collect_skip": _on_collect_error,
     "internal_error": _on_internal_error,
+    "interrupted": _on_interrupted,
     "canaries": _on_canaries,
     "end": _on_end,
 }

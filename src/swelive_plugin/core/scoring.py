@@ -165,6 +165,9 @@ def _status(
         dead = [record.id for record in session.tests.values() if record.outcome is Outcome.CRASHED]
         where = f" in {dead[0]}" if dead else ""
         return Status.CRASHED, [Reason("session_incomplete", f"the session broke off{where} before its end"), *failed]
+    if policy.needs_session_end and session.interrupted:
+        told = f"the session was ended early, before its last test: {session.interrupted}"
+        return Status.CRASHED, [Reason("session_incomplete", told), *failed]
     if failed:
         return Status.UNRESOLVED, [*_session_reasons(session), *failed]
     return Status.RESOLVED, []
