@@ -14,7 +14,7 @@ import pytest
 from swelive_plugin.errors import UsageError
 from swelive_plugin.grading.settings import Settings
 from swelive_plugin.tier.layout import Tier, read_task, read_tier
-from swelive_plugin.tier.worktree import set_up
+from swelive_plugin.tier.worktree import collect_from, set_up
 from tests.grading.conftest import GOLD
 from tests.host import Project, run_git_for_tests, write_files
 from tests.tier.conftest import STATEMENT, gold_commit
@@ -124,6 +124,24 @@ def test_a_folder_in_use_is_not_overwritten(tier: Tier, settings: Settings, tmp_
     (tmp_path / "work" / "mine.txt").write_text("kept")
     with pytest.raises(UsageError, match="is there already"):
         set_up(tier.tasks[0], tmp_path / "work", settings)
+
+
+def test_a_folder_named_from_where_one_stands_is_set_up(
+    tier: Tier, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Defect: a relative folder, as the how-to has it, left half a work tree."""
+    monkeypatch.chdir(tmp_path)
+    set_up(tier.tasks[0], Path("work"), settings)
+    assert (tmp_path / "work" / "calc.py").exists()
+    assert run_git_for_tests("status", "--porcelain", cwd=tmp_path / "work") == ""
+
+
+def test_a_folder_that_is_no_work_tree_is_not_graded(tier: Tier, settings: Settings, tmp_path: Path) -> None:
+    """Defect: any folder was graded, and failed."""
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "mine.txt").write_text("x")
+    with pytest.raises(UsageError, match="is no work tree of o__proj-1"):
+        collect_from(tier.tasks[0], tmp_path / "other", settings)
 
 
 def test_a_broken_tier_is_told_in_one_line(tier: Tier) -> None:

@@ -111,6 +111,8 @@ def command(
         count += 1
         number = f" #{attempt.number}" if attempts > 1 else ""
         ended = "" if attempt.ended_by == "exit" else f", ended by {attempt.ended_by}"
+        if not ended and attempt.exit_status:
+            ended = f", the agent's command exited with {attempt.exit_status}: see its agent.log"
         click.echo(
             f"[{count}/{total}] {attempt.agent} {attempt.instance_id}{number}: {verdict.status.value}"
             f" ({attempt.duration_s:.0f} s{ended})",

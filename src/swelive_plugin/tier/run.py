@@ -41,7 +41,8 @@ class Attempt:
     """One attempt of one agent at one task, as ``attempt.json`` keeps it.
 
     ``ended_by``: ``exit``, or the limit that ended the agent. ``flags`` are codes of what asks for review:
-    ``work_tree_gone``, ``edited_tests``, ``left_out`` (something of its work no diff can hold), ``wrote_into_tier``.
+    ``agent_failed`` (its command ended with another status than 0), ``work_tree_gone``, ``edited_tests``, ``left_out``
+    (something of its work no diff can hold), ``wrote_into_tier``.
     """
 
     agent: str
@@ -273,6 +274,7 @@ class _Runner:
         flags = [
             flag
             for flag, holds in (
+                ("agent_failed", ran.ended_by == "exit" and ran.exit_status != 0),
                 ("work_tree_gone", ran.work.gone),
                 ("edited_tests", bool(ran.work.edited_tests)),
                 ("left_out", bool(ran.work.left_out)),

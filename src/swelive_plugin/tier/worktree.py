@@ -11,7 +11,7 @@ from swelive_plugin.core.paths import is_test_path
 from swelive_plugin.errors import PatchError, UsageError
 from swelive_plugin.grading.settings import Progress, Settings, scratch
 from swelive_plugin.tier.layout import Task
-from swelive_plugin.workspace.checkout import export_tree
+from swelive_plugin.workspace.checkout import export_tree, remove_tree
 from swelive_plugin.workspace.diff import collect_diff
 from swelive_plugin.workspace.mirror import ensure_mirror, repo_url
 from swelive_plugin.workspace.patch import touched_paths
@@ -48,7 +48,14 @@ def set_up(task: Task, folder: Path, settings: Settings, progress: Progress | No
     """
     if os.path.lexists(folder) and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"{folder} is there already", hint="name a new folder, or an empty one")
-    export_tree(mirror_of(task, settings, progress), task.base_commit, folder, with_git=True)
+    folder = folder.absolute()  # git is told of it from another folder
+    new = not folder.exists()
+    try:
+        export_tree(mirror_of(task, settings, progress), task.base_commit, folder, with_git=True)
+    except BaseException:
+        if new:  # half a work tree would be refused next time, and graded as a whole one
+            remove_tree(folder)
+        raise
 
 
 def collect_from(task: Task, folder: Path, settings: Settings, progress: Progress | None = None) -> Work:
@@ -58,6 +65,8 @@ def collect_from(task: Task, folder: Path, settings: Settings, progress: Progres
     mirror = mirror_of(task, settings, progress)
     with scratch(settings.cache) as work:
         export_tree(mirror, task.base_commit, work / "base")
+        if not {path.name for path in (work / "base").iterdir()} & {path.name for path in folder.iterdir()}:
+            raise UsageError(f"{folder} is no work tree of {task.id}", hint="name the work tree that setup.sh made")
         return collect_work(work / "base", folder)
 
 
