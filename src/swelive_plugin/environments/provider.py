@@ -27,6 +27,7 @@ from swelive_plugin.environments.build import (
     resolve_lock,
     site_folders,
 )
+from swelive_plugin.environments.declared import read_declared
 from swelive_plugin.environments.era import parse_minor
 from swelive_plugin.environments.interpreters import Interpreter, find_interpreters, no_interpreter
 from swelive_plugin.environments.listing import FolderFiles
@@ -209,10 +210,9 @@ class UvProvider:
                 test_paths=list(dict.fromkeys(tests)),
                 added_tests=added,
             )
+            wanted = read_declared(files).requires_python or "3"
         if not found:
-            from swelive_plugin.environments.declared import read_declared
-
-            raise no_interpreter(read_declared(files).requires_python or "3", there, instance_id=instance.instance_id)
+            raise no_interpreter(wanted, there, instance_id=instance.instance_id)
         return found
 
     def build(

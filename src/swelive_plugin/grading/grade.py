@@ -37,6 +37,7 @@ from swelive_plugin.grading.settings import Progress, Settings, scratch
 from swelive_plugin.grading.tree import make_graded_tree
 from swelive_plugin.grading.words import ASKS, scan_patch
 from swelive_plugin.sandbox import Sandbox
+from swelive_plugin.sandbox._supervise import end_of_output
 from swelive_plugin.workspace.graded import Application
 from swelive_plugin.workspace.mirror import ensure_mirror, repo_url
 
@@ -304,7 +305,17 @@ def _scored(grade: Grade) -> Verdict:
         ),
         root=grade.result.root,
     )
-    return _against_controls(grade, _ended_by_limit(grade, verdict))
+    return _against_controls(grade, _with_last_words(grade, _ended_by_limit(grade, verdict)))
+
+
+def _with_last_words(grade: Grade, verdict: Verdict) -> Verdict:
+    """Show what pytest printed last where it never came to a test: the reason is often only there."""
+    assert grade.result is not None
+    if grade.result.session.ran_anything or not verdict.reasons:
+        return verdict
+    first, *others = verdict.reasons
+    told = replace(first, evidence=first.evidence or end_of_output(grade.result.output))
+    return replace(verdict, reasons=(told, *others))
 
 
 def _ended_by_limit(grade: Grade, verdict: Verdict) -> Verdict:
@@ -329,6 +340,7 @@ def _against_controls(grade: Grade, verdict: Verdict) -> Verdict:
             f"{len(controls.fail_under_gold)} of {len(verdict.fail_to_pass)} FAIL_TO_PASS tests fail here with the "
             f"gold patch too: this environment can't judge it. First: {why.message}",
             test=controls.fail_under_gold[0],
+            evidence=end_of_output(controls.gold.folder / "test_output.txt") if controls.gold.ran_nothing else "",
         )
         return replace(verdict, status=Status.ENV_ERROR, reasons=(told, *verdict.reasons))
     if controls.gold is None and controls.base.ran_nothing and not grade_ran(grade):
