@@ -31,8 +31,8 @@ def rich_style(style: Style) -> str:
 class RunProgress:
     """Shows a run while it goes on; safe to call from several threads. Use it as a context manager.
 
-    On a terminal: a table of what runs now, with its step and seconds, under the finished lines. Elsewhere: one plain
-    line for each finished prediction.
+    On a terminal: a table of what runs now, with its step and seconds, under the finished lines. Elsewhere: a plain
+    line for each step and each finished prediction.
     """
 
     def __init__(self, total: int, *, console: Console | None = None) -> None:
@@ -58,8 +58,11 @@ class RunProgress:
     def step(self, instance_id: str, step: str, *, attempt: int = 1) -> None:
         """Tell that a prediction has come to a step: ``environment``, ``session`` and the like."""
         with self._lock:
-            _, since = self._running.get((instance_id, attempt), ("", time.monotonic()))
+            before, since = self._running.get((instance_id, attempt), ("", time.monotonic()))
             self._running[instance_id, attempt] = (step, since)
+            if self._live is None and before and step != before:  # the first step only says that it begins
+                name = visible(instance_id) + (f" (attempt {attempt})" if attempt > 1 else "")
+                self._console.print(Text(f"  {name}: {visible(step, limit=160)}"), soft_wrap=True, highlight=False)
 
     def finished(self, verdict: Verdict) -> None:
         """Tell a verdict; it gets a line of its own that stays."""
