@@ -11,7 +11,17 @@ from datetime import datetime, timedelta, timezone
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
-__all__ = ["CPYTHON", "FIRST_PYTEST", "Era", "Minor", "cutoff_for", "parse_minor", "rank_minors", "visible_exceptions"]
+__all__ = [
+    "CPYTHON",
+    "FIRST_PYTEST",
+    "PROBED_PYTEST",
+    "Era",
+    "Minor",
+    "cutoff_for",
+    "parse_minor",
+    "rank_minors",
+    "visible_exceptions",
+]
 
 Minor = tuple[int, int]
 
@@ -51,6 +61,9 @@ FIRST_PYTEST: Mapping[Minor, str] = {
     (3, 13): "8.2",
     (3, 14): "8.4",
 }
+
+# The oldest that the probe speaks to.
+PROBED_PYTEST = "3.6"
 
 # A minor release is "settled" once most projects shipped wheels for it and tested on it.
 _SETTLED = timedelta(days=540)

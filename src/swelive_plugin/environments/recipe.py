@@ -19,6 +19,7 @@ from packaging.utils import canonicalize_name
 from swelive_plugin.environments.declared import Declared, read_declared
 from swelive_plugin.environments.era import (
     FIRST_PYTEST,
+    PROBED_PYTEST,
     Minor,
     cutoff_for,
     parse_minor,
@@ -190,7 +191,7 @@ class _Plan:
     def recipes(self, minor: Minor, commit_date: datetime, why_python: str) -> list[Recipe]:
         """Return the candidates for one interpreter, the best first."""
         declared = self.declared
-        self.pytest = f"pytest>={FIRST_PYTEST[minor]}" if minor in FIRST_PYTEST else "pytest"
+        self.pytest = f"pytest>={FIRST_PYTEST.get(minor, PROBED_PYTEST)}"
         cutoff = cutoff_for(commit_date, minor)
         base = Recipe(
             python=f"{minor[0]}.{minor[1]}",
