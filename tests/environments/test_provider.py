@@ -119,6 +119,20 @@ def test_an_old_setup_py_is_developed_as_it_was_before_setuptools_64(tmp_path: P
 
 
 @pytest.mark.network
+def test_a_setup_cfg_alone_is_developed_too(tmp_path: Path, cache: Path) -> None:
+    """pylint of August 2022: no setup.py any more, and no setuptools yet that makes editable installs."""
+    files = {
+        "pyproject.toml": "[build-system]\nrequires = ['setuptools~=62.6']\nbuild-backend = 'setuptools.build_meta'\n",
+        "setup.cfg": "[metadata]\nname = cfg\nversion = 1\n[options]\npackages = cfg\n",
+        "cfg/__init__.py": "",
+    }
+    mirror, instance = repository(tmp_path, files, "2022-08-08T00:00:00Z")
+    sandbox = find_sandbox()
+    made = UvProvider(cache).provide(instance, mirror=mirror, sandbox=sandbox)
+    assert run(made, sandbox, tmp_path, "-c", "import cfg; assert 'site-packages' not in cfg.__file__")[0] == 0
+
+
+@pytest.mark.network
 def test_a_project_without_packaging_files_is_importable(tmp_path: Path, cache: Path) -> None:
     mirror, instance = repository(
         tmp_path, {"src/mod.py": "V = 1\n", "pkg/__init__.py": "", "requirements.txt": "six\n"}

@@ -314,7 +314,7 @@ def build_venv(room: BuildRoom, recipe: Recipe, lock: str) -> None:
     if done.exit_status == 0:
         return
     has_setup = (room.tree / recipe.subdir / "setup.py").exists()
-    if has_setup and (_NO_EDITABLE.search(text) or "setuptools" in recipe.build_backend):
+    if "setuptools" in recipe.build_backend or (has_setup and _NO_EDITABLE.search(text)):
         _develop(room, recipe, build, project, first=build_error("installing the project", done, text))
     else:
         raise build_error("installing the project", done, text)
@@ -322,6 +322,9 @@ def build_venv(room: BuildRoom, recipe: Recipe, lock: str) -> None:
 
 def _develop(room: BuildRoom, recipe: Recipe, build: str, project: str, *, first: EnvironmentBuildError | None) -> None:
     """Install as pip did before setuptools 64: ``setup.py develop``, with that day's build requirements beside it."""
+    # without a setup.py pip made one up
+    has_setup = (room.tree / recipe.subdir / "setup.py").exists()
+    script = ["setup.py"] if has_setup else ["-c", "import setuptools; setuptools.setup()"]
     target = f"{room.workdir}/build-env"
     wanted = room.write("build-env.txt", build if build.strip() else "\n".join(recipe.build_requires) + "\n")
     room.must(
@@ -340,7 +343,7 @@ def _develop(room: BuildRoom, recipe: Recipe, build: str, project: str, *, first
         "installing the build requirements",
     )
     done, text = room.run(
-        [room.python, "setup.py", "develop", "--no-deps"],
+        [room.python, *script, "develop", "--no-deps"],
         cwd=project,
         env={"PYTHONPATH": target},
         what="installing the project (setup.py develop)",
