@@ -20,6 +20,7 @@ from swelive_plugin.core.scoring import files_to_run, score
 from swelive_plugin.core.verdict import Verdict
 from swelive_plugin.environments import Environment, Trial
 from swelive_plugin.grading.integrity import Facts, facts
+from swelive_plugin.grading.launch import probe_fingerprint
 from swelive_plugin.grading.session import read_session_folder, run_session
 from swelive_plugin.grading.settings import Progress, Settings, scratch
 from swelive_plugin.grading.tree import make_graded_tree
@@ -145,6 +146,7 @@ def _folder(
         sandbox.name,
         settings.network,
         settings.timeout_s,
+        probe_fingerprint(),
     )
     name = hashlib.sha256(repr(told).encode("utf-8", "surrogateescape")).hexdigest()[:24]
     return settings.cache / "controls" / environment.key / f"{instance.instance_id}-{name}" / which

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import select
@@ -9,6 +10,7 @@ import shutil
 import threading
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -18,7 +20,16 @@ import swelive_plugin
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["OPTIONS", "Channel", "Launch", "copy_probe", "launch_argv", "pytest_args", "write_config"]
+__all__ = [
+    "OPTIONS",
+    "Channel",
+    "Launch",
+    "copy_probe",
+    "launch_argv",
+    "probe_fingerprint",
+    "pytest_args",
+    "write_config",
+]
 
 PROBE_NAME = "swelive_probe.py"
 """The probe's name where it rides: not ``probe``, which a project may use."""
@@ -81,6 +92,14 @@ class Launch:
     guard: bool = True
     canaries: bool = True
     disguise: bool = False
+
+
+@cache
+def probe_fingerprint() -> str:
+    """Return a short hash of all that rides inside: what one probe recorded is no measure for another's sessions."""
+    home = Path(swelive_plugin.__file__).parent
+    files = [home / "probe.py", *(home / "inside" / f"{part}.py" for part in PARTS)]
+    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:16]
 
 
 def copy_probe(folder: Path) -> Path:

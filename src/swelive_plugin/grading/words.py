@@ -30,7 +30,8 @@ _WORDS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     )
 )
 _EQUAL_TO_ALL = re.compile(r"def __eq__\(.*\).*:\s*\n?\s*return True\b")
-_TEST_PATH = re.compile(r"(^|/)(tests?|testing|conftest\.py|test_[^/]*|[^/]*_test\.py)(/|$)")
+# a folder `testing` inside a package is code that others import
+_TEST_PATH = re.compile(r"^testing/|(^|/)(tests?|conftest\.py|test_[^/]*|[^/]*_test\.py)(/|$)")
 
 _SUSPICIOUS_ANSWERS = 3
 _VALUE = re.compile(r"""(?<![\w.])\d{3,}(?![\w.])|"[^"\\\n]{4,}"|'[^'\\\n]{4,}'""")
