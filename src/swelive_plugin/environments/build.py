@@ -15,7 +15,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from packaging.utils import canonicalize_name
@@ -374,8 +374,3 @@ def compile_bytecode(room: BuildRoom) -> None:
         [room.python, "-I", "-S", "-m", "compileall", "-q", "-j", str(min(4, os.cpu_count() or 1)), *folders],
         what="compiling bytecode",
     )
-
-
-def with_exception(recipe: Recipe, package: str, date: str) -> Recipe:
-    """Return the recipe with one more package that has a cut-off of its own."""
-    return replace(recipe, exceptions={**recipe.exceptions, package: date})

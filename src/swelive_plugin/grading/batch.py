@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from swelive_plugin._version import __version__
 from swelive_plugin.core.instance import Instance
 from swelive_plugin.core.prediction import Prediction
-from swelive_plugin.core.verdict import Reason, Status, Verdict
+from swelive_plugin.core.verdict import Verdict
 from swelive_plugin.errors import UsageError
 from swelive_plugin.extensions import policy_named, sandbox_named
 from swelive_plugin.grading.grade import grade
@@ -84,10 +83,7 @@ def grade_all(
             return _grade_one(instances[prediction.instance_id], prediction, settings, folder, observer)
 
         verdicts.update(in_pool(work, waiting, workers=workers, executor=executor))
-    return [
-        verdicts.get(number) or _incomplete(instances[prediction.instance_id], prediction, settings)
-        for number, prediction in enumerate(predictions)
-    ]
+    return [verdicts[number] for number in range(len(predictions))]
 
 
 def _grade_one(
@@ -107,16 +103,3 @@ def _grade_one(
     folder.save(prediction, verdict)
     observer.finished(verdict)
     return verdict
-
-
-def _incomplete(instance: Instance, prediction: Prediction, settings: Settings) -> Verdict:
-    return Verdict(
-        instance_id=instance.instance_id,
-        status=Status.INCOMPLETE,
-        policy=settings.policy,
-        reasons=(Reason("incomplete", "not graded yet: run again to go on"),),
-        model=prediction.model,
-        attempt=prediction.attempt,
-        patch_sha256=prediction.sha256,
-        tool_version=__version__,
-    )

@@ -13,7 +13,6 @@ from swelive_plugin.errors import UsageError
 __all__ = ["BUILT_IN", "Agent", "agents_of"]
 
 BUILT_IN = ("gold", "noop")
-PLACES = ("workdir", "prompt_file", "out_dir")
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
 
