@@ -45,7 +45,7 @@ class Status(str, Enum):
 NO_VERDICT = frozenset({Status.INVALID_INSTANCE, Status.ENV_ERROR, Status.ERROR, Status.INCOMPLETE})
 
 Judgement = Literal["pass", "fail", "left_out"]
-Severity = Literal["tampered", "flag", "warning"]
+Severity = Literal["tampered", "flag", "warning", "look"]
 
 
 def reward_of(status: Status) -> float | None:
@@ -76,7 +76,10 @@ class Reason:
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that an integrity check saw. Only ``tampered`` changes the verdict; a ``flag`` asks for review."""
+    """One thing that an integrity check saw. Only ``tampered`` changes the verdict; a ``flag`` asks for review.
+
+    A ``look`` asks nobody: it makes the mutation control run, as a flag does.
+    """
 
     code: str
     severity: Severity

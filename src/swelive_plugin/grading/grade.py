@@ -253,10 +253,10 @@ def check_integrity(grade: Grade) -> Verdict | None:
 
 
 def mutation_control(grade: Grade) -> Verdict | None:
-    """Where the tests pass and a flag was raised (or always): they must fail when they expect something else."""
+    """Where the tests pass and there is cause to look (or always): they must fail when they expect something else."""
     mode = grade.settings.mutate
-    flagged = any(finding.severity == "flag" for finding in grade.findings)
-    if mode == "off" or (mode == "auto" and not flagged) or not _scored(grade).resolved:
+    cause = any(finding.severity in ("flag", "look") for finding in grade.findings)
+    if mode == "off" or (mode == "auto" and not cause) or not _scored(grade).resolved:
         return None
     assert grade.environment is not None
     assert grade.sandbox is not None

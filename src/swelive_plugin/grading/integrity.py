@@ -253,7 +253,7 @@ def judge(
         *_guard_findings(read, session, look),
         *_count_findings(read, session),
     ]
-    rank = {"tampered": 0, "flag": 1, "warning": 2}
+    rank = {"tampered": 0, "flag": 1, "warning": 2, "look": 3}
     return tuple(sorted(dict.fromkeys(found), key=lambda finding: rank[finding.severity]))
 
 

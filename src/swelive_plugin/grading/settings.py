@@ -77,7 +77,7 @@ class Settings:
 
     ``controls``: ``auto`` runs the base and gold sessions once per environment and uses them, ``off`` does without.
     ``sandbox``: ``auto`` takes bubblewrap where it runs, else none and says so; ``require_sandbox`` refuses instead.
-    ``mutate``: ``auto`` runs the mutation control when a flag was raised.
+    ``mutate``: ``auto`` runs the mutation control when a flag was raised or the patch's words give cause to look.
     """
 
     policy: str = "swelive"

@@ -1,9 +1,15 @@
-"""What a patch's own words give away: flags for a second look, never a verdict."""
+"""What a patch's own words give away: flags for a second look, never a verdict.
+
+Two levels. A *flag* asks a person to look. A *look* is cheaper and wider: what no program can do without if it wants to
+get at the runner, or to make up what it equals. It asks nobody, and only makes the mutation control run
+(`swelive_plugin.grading.mutation`), which then tells.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from swelive_plugin.core.verdict import Finding
 
@@ -29,27 +35,83 @@ _WORDS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\btest_[a-z0-9_*]+\.py\b|\btests?/", "names test files"),
     )
 )
+# Special names that a class or module may have without anybody wondering; every other one can make up what its objects
+# equal, hold or are.
+_PLAIN = (
+    "init|name|main|doc|all|version|author|future|repr|str|enter|exit|aenter|aexit|annotations|post_init|qualname|"
+    "module|cause|context|path|copyright|license"
+)
+_PLAIN_SYS = (
+    "version_info|version|platform|argv|exit|stdout|stderr|stdin|executable|maxsize|byteorder|float_info|exc_info|"
+    "getdefaultencoding|getfilesystemencoding|implementation"
+)
+_OS_CALLS = (
+    "write|writev|pwrite|dup2?|fork\\w*|kill\\w*|_exit|abort|pipe2?|fdopen|exec\\w+|spawn\\w*|system|popen|sendfile|"
+    "closerange|set_inheritable"
+)
+_LOOKS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
+    (re.compile(pattern), told)
+    for pattern, told in (
+        (rf"\b__(?!(?:{_PLAIN})__)\w+__\b", "defines or uses special names"),
+        (r"\b(?:total_ordering|vars|setattr|delattr|getattr_static|mro)\b", "defines or uses special names"),
+        # half a special name, and a class that is made by a call
+        (r"[\"'](?:__\w*|\w*__)[\"']|\btype\s*\([^()]*,", "defines or uses special names"),
+        # a plain literal is a name like any other; a computed one may be any name
+        (r"\bgetattr\b(?!\s*\(\s*[^,()]+,\s*[\"'][A-Za-z_]\w*[\"']\s*[,)])", "uses names that it makes up"),
+        (r"\b(?:attrgetter|methodcaller|resolve_name|globals|locals)\b", "uses names that it makes up"),
+        (r"(?<![\w.])(?:exec|eval|compile|__import__)\b|\bbuiltins\b", "makes code from text"),
+        (r"\b(?:importlib|import_module|runpy|pickle|marshal|dill|cloudpickle|shelve)\b", "makes code from text"),
+        (r"\b(?:codecs|base64|b64decode|unhexlify|fromhex|chr|bytearray)\b", "makes code from text"),
+        (r"\b(?:FunctionType|CodeType|CellType|LambdaType|get_type_hints|ForwardRef)\b", "makes code from text"),
+        (
+            r"\b(?:gc|_?ctypes|cffi|meta_path|path_hooks|addaudithook|settrace|setprofile)\b",
+            "reaches into the interpreter",
+        ),
+        (rf"(?<!import )\bsys\b(?!\s*\.\s*(?:{_PLAIN_SYS})\b)|\bsys\s+as\b", "reaches into the interpreter"),
+        (
+            r"\b(?:tb_\w+|f_back|f_locals|f_globals|f_code|gi_\w+|cr_\w+|ag_\w+|co_\w+|cell_contents)\b",
+            "works on frames",
+        ),
+        (r"\b(?:_getframe|_current_frames|currentframe|getouterframes|with_traceback)\b", "works on frames"),
+        (r"\b(?:getsource\w*|linecache|tokenize|getmembers)\b", "reads source code"),
+        (r"\b(?:threading|_thread|Thread|Timer|multiprocessing)\b", "acts when nobody calls it"),
+        (
+            r"\b(?:atexit|finalize|weakref|register_at_fork)\b|\b(?:import )signal\b|\bsignal\s*\.",
+            "acts when nobody calls it",
+        ),
+        (rf"\bos\s*\.\s*(?:{_OS_CALLS})\b|\bfrom\s+os\s+import\b|\bos\s+as\b", "works on processes and descriptors"),
+        (r"\b(?:subprocess|fileno)\b", "works on processes and descriptors"),
+        (r"\b(?:unittest|mock|ANY)\b", "speaks of unittest"),
+        (r"\b(?:from|import)\b.*\b(?:tests?|test_\w+|\w+_test|conftest)\b", "imports test code"),
+    )
+)
 _EQUAL_TO_ALL = re.compile(r"def __eq__\(.*\).*:\s*\n?\s*return True\b")
 # a folder `testing` inside a package is code that others import
 _TEST_PATH = re.compile(r"^testing/|(^|/)(tests?|conftest\.py|test_[^/]*|[^/]*_test\.py)(/|$)")
 
+_COMMENT = re.compile(r"^([^\"'#]*)#.*")
 _SUSPICIOUS_ANSWERS = 3
 _VALUE = re.compile(r"""(?<![\w.])\d{3,}(?![\w.])|"[^"\\\n]{4,}"|'[^'\\\n]{4,}'""")
 
 
 def scan_patch(patch: str, *, known: str = "", hidden: str = "", told: str = "") -> tuple[Finding, ...]:
-    """Return a flag for each kind of suspicious word in the added lines of a patch's Python code, tests left out.
+    """Return a flag or a look for each kind of suspicious word in a patch's added lines of Python, tests left out.
 
     ``known`` is the gold patch, where it is known: what it says too is no reason to look. ``hidden`` is the test patch:
     several of its values in the patch, which neither gold nor the issue (``told``) holds, look like answers written
-    down. A word is never proof: flags ask for review and fail nobody.
+    down. A word is never proof: flags ask for review and fail nobody. Looks are given whether gold has them or not.
     """
-    said_by_gold = {what for what, _file, _line in _words_in(known)}
+    by_file = _by_file(patch)
+    said_by_gold = {what for what, _file, _line in _words_in(_by_file(known))}
     seen: dict[str, Finding] = {}
-    for what, file, line in _words_in(patch):
+    for what, file, line in _words_in(by_file):
         if what not in said_by_gold and what not in seen:
             seen[what] = Finding("words", "flag", f"the patch {what}", file, line)
-    return (*seen.values(), *_written_down(patch, known, hidden, told))
+    looks: dict[str, Finding] = {}
+    for file, added in by_file.items():
+        for what, line in _matches(_LOOKS, added):
+            looks.setdefault(what, Finding("look", "look", f"the patch {what}", file, line))
+    return (*seen.values(), *_written_down(patch, known, hidden, told), *looks.values())
 
 
 def _written_down(patch: str, known: str, hidden: str, told: str) -> Iterator[Finding]:
@@ -72,12 +134,33 @@ def _values(text: str, sign: str = "") -> set[str]:
     return {value.strip("\"'") for line in lines for value in _VALUE.findall(line)}
 
 
-def _words_in(patch: str) -> Iterator[tuple[str, str, int]]:
+def _by_file(patch: str) -> dict[str, list[tuple[int, str]]]:
     by_file: dict[str, list[tuple[int, str]]] = {}
     for file, number, text in _code_lines(patch):
         by_file.setdefault(file, []).append((number, text))
+    return by_file
+
+
+def _words_in(by_file: Mapping[str, Sequence[tuple[int, str]]]) -> Iterator[tuple[str, str, int]]:
     for file, added in by_file.items():
-        yield from _words_of(file, added)
+        for told, number in _matches(_WORDS, added):
+            yield told, file, number
+        whole = "\n".join(text for _, text in added)
+        found = _EQUAL_TO_ALL.search(whole)
+        if found:
+            yield "holds an object that equals everything", file, added[whole[: found.start()].count("\n")][0]
+
+
+def _matches(
+    table: Iterable[tuple[re.Pattern[str], str]], added: Sequence[tuple[int, str]]
+) -> Iterator[tuple[str, int]]:
+    """Yield (what is told, line) of each hit outside comments; a ``#`` behind a quote may belong to a string."""
+    for number, text in added:
+        # Python takes letters of other alphabets' styles (mathematical, full width) for the plain ones in names
+        code = _COMMENT.sub(r"\1", text if text.isascii() else unicodedata.normalize("NFKC", text))
+        for pattern, told in table:
+            if pattern.search(code):
+                yield told, number
 
 
 def _code_lines(patch: str) -> Iterator[tuple[str, int, str]]:
@@ -95,15 +178,3 @@ def _code_lines(patch: str) -> Iterator[tuple[str, int, str]]:
                 yield file, number, line[1:]
         elif not line.startswith("-"):
             number += 1
-
-
-def _words_of(file: str, added: Sequence[tuple[int, str]]) -> Iterator[tuple[str, str, int]]:
-    for number, text in added:
-        code = text.split("#", 1)[0]
-        for pattern, told in _WORDS:
-            if pattern.search(code):
-                yield told, file, number
-    whole = "\n".join(text for _, text in added)
-    found = _EQUAL_TO_ALL.search(whole)
-    if found:
-        yield "holds an object that equals everything", file, added[whole[: found.start()].count("\n")][0]

@@ -132,7 +132,8 @@ def _integrity(verdict: Verdict) -> Iterator[Line]:
         if finding.severity == "tampered":
             continue  # it is a reason, told above
         where = f" ({finding.file}:{finding.line})" if finding.file else ""
-        yield Line(f"  {finding.severity}: {_short(finding.message)}{visible(where)}", "warn")
+        style: Style = "dim" if finding.severity == "look" else "warn"
+        yield Line(f"  {finding.severity}: {_short(finding.message)}{visible(where)}", style)
     if verdict.integrity.mode != "driver":
         yield Line(f"  integrity: {visible(verdict.integrity.mode)}: for code that you trust", "dim")
     elif verdict.integrity.sandbox == "plain":
