@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Protocol
@@ -76,7 +76,7 @@ class Watch:
     tree: Tree
     pipe: int
     output: BinaryIO
-    readers: dict[int, Callable[[bytes], None]] = field(default_factory=dict)
+    readers: Mapping[int, Callable[[bytes], None]] = field(default_factory=dict)
     ended_by: EndedBy | None = None
     peak_rss_mib: float | None = None
     written: int = 0
@@ -127,6 +127,8 @@ class Watch:
             data = os.read(fd, CHUNK)
         except BlockingIOError:
             return True
+        except ConnectionResetError:  # a held command that was killed before it read our line
+            return False
         if fd == self.pipe:
             self._copy(data)
         else:

@@ -17,9 +17,11 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from swelive_plugin.errors import SandboxError
 from swelive_plugin.sandbox import Command, Completed, Limits, Mount
+from swelive_plugin.sandbox._gate import Gate, held_back
 from swelive_plugin.sandbox._supervise import (
     DYING_S,
     MIB,
@@ -84,6 +86,17 @@ FILES_OFFLINE = {
 }
 
 
+class _Ends(NamedTuple):
+    """The descriptors that bubblewrap gets: the command's standard input and output, the status pipe's two ends, and
+    what bubblewrap waits for."""
+
+    held: int
+    pipe: int
+    status: int
+    status_in: int
+    block: int
+
+
 class Bubblewrap:
     """Runs commands under the bubblewrap ``program``; make it with `find_sandbox`, which checks that it works here."""
 
@@ -119,10 +132,13 @@ class Bubblewrap:
                 pipe, pipe_in = pipe_pair(ours, theirs)
                 status, status_in = pipe_pair(ours, theirs)
                 block_out, block = pipe_pair(theirs, ours)
+                gate, held = Gate.pair(ours, theirs)
                 began = time.monotonic()
-                process = self._start(command, pipe_in, status_in, block_out)
+                process = self._start(command, _Ends(held, pipe_in, status, status_in, block_out))
             tree = _Namespace(process, command, status, block)
-            watch = Watch(process, command.limits, tree, pipe, sink, {status: tree.take_status})
+            gate.watched = tree.wait_until_bound
+            readers = {status: tree.take_status, gate.ours.fileno(): gate.take}
+            watch = Watch(process, command.limits, tree, pipe, sink, readers)
             try:
                 if started is not None:
                     started(process.pid)
@@ -138,7 +154,7 @@ class Bubblewrap:
             finally:
                 tree.close()
         duration_s = time.monotonic() - began
-        if tree.exit_code is not None:
+        if tree.exit_code is not None and not gate.missing:
             exit_status = _exit_status(tree.exit_code)
         elif watch.ended_by is None and process.returncode >= 0:
             raise _start_failed(command, output)
@@ -147,24 +163,29 @@ class Bubblewrap:
         watch.raise_if_interrupted()
         return Completed(exit_status, watch.ended_by or ended_by(exit_status), duration_s, watch.peak_rss_mib)
 
-    def _start(self, command: Command, pipe: int, status: int, block: int) -> subprocess.Popen[bytes]:
+    def _start(self, command: Command, ends: _Ends) -> subprocess.Popen[bytes]:
         with contextlib.ExitStack() as theirs:
             files = {
                 path: _memory_file(text.encode(), theirs) for path, text in _files(network=command.network).items()
             }
             options = self._options_of(command, files)
-            if any("\0" in option for option in options):  # it would end the option and begin one of its own
+            env = default_environment(HOME, "/tmp") | dict(command.env) | {"PWD": command.cwd}  # noqa: S108
+            options += ["--setenv", "PATH", env["PATH"]]
+            argv = held_back(command.argv, env)
+            if any("\0" in word for word in (*options, *argv)):  # it would end the option and begin one of its own
                 raise SandboxError("A path or variable of the command holds a NUL character")
             data = _memory_file(b"".join(os.fsencode(option) + b"\0" for option in options), theirs)
-            own = ["--args", str(data), "--json-status-fd", str(status), "--block-fd", str(block)]
+            own = ["--args", str(data), "--json-status-fd", str(ends.status_in), "--block-fd", str(ends.block)]
+            # without a reader the status would kill bubblewrap, and leave its half-started child waiting for ever
+            own += ["--sync-fd", str(ends.status)]
             try:
                 return subprocess.Popen(
-                    [str(self.program), *own, "--", *command.argv],
-                    stdin=subprocess.DEVNULL,
-                    stdout=pipe,
+                    [str(self.program), *own, "--", *argv],
+                    stdin=ends.held,
+                    stdout=ends.pipe,
                     stderr=subprocess.STDOUT,
                     env={},
-                    pass_fds=[data, status, block, *files.values(), *set(command.pass_fds)],
+                    pass_fds=[data, ends.status, ends.status_in, ends.block, *files.values(), *set(command.pass_fds)],
                     start_new_session=True,
                     umask=0o022,
                 )
@@ -187,10 +208,7 @@ class Bubblewrap:
             args += self._tmpfs(path, command.limits, mode="1777" if path.endswith("tmp") else "0755")
         for mount in sorted(command.mounts, key=lambda mount: len(Path(mount.target).parts)):
             args += self._mount(mount, command.limits)
-        args += ["--remount-ro", "/", "--chdir", command.cwd, "--clearenv"]
-        for name, value in (default_environment(HOME, "/tmp") | dict(command.env)).items():  # noqa: S108
-            args += ["--setenv", name, value]
-        return args
+        return [*args, "--remount-ro", "/", "--chdir", command.cwd, "--clearenv"]
 
     def _tmpfs(self, path: str, limits: Limits, mode: str) -> list[str]:
         size = [] if limits.memory_mib is None else ["--size", str(limits.memory_mib * MIB)]
@@ -251,6 +269,21 @@ class _Namespace:
             Path(f"/proc/{init}/oom_score_adj").write_text("800")
         with contextlib.suppress(BrokenPipeError):
             os.write(self._block, b"x")
+
+    def wait_until_bound(self) -> None:
+        """Return when pid 1 waits for its children: by then it has asked the kernel to end it with bubblewrap.
+
+        Bubblewrap asks for itself before it tells of pid 1, but pid 1 asks only after it has forked the command.
+        """
+        stat, until = Path(f"/proc/{self._init}/stat"), time.monotonic() + DYING_S
+        while time.monotonic() < until:
+            try:
+                state = stat.read_bytes().rpartition(b")")[2].split()[0]
+            except OSError:  # it is gone, or /proc is closed to us
+                return
+            if state not in (b"R", b"D"):
+                return
+            time.sleep(0.0005)
 
     def usage(self, limits: Limits) -> Usage | None:
         """Return what the namespace uses, or None until its ``/proc`` is there to be read."""

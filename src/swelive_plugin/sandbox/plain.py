@@ -1,14 +1,17 @@
 """No sandbox: the same limits and a private HOME, but nothing of the host is hidden. Reports say so.
 
 Works wherever Python does. A process that leaves its session is found again by the parent it had when it was seen,
-or by a mark in its environment; one that removes both outlives the grade.
+or by a mark in its environment; one that removes both outlives the grade. Killing the driver (SIGKILL) ends the
+command's first process only, and only where the system has ``setpriv``.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import secrets
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -20,6 +23,7 @@ import psutil
 
 from swelive_plugin.errors import SandboxError
 from swelive_plugin.sandbox import Command, Completed, Limits, Mount
+from swelive_plugin.sandbox._gate import Gate, held_back
 from swelive_plugin.sandbox._supervise import (
     DYING_S,
     MIB,
@@ -67,24 +71,25 @@ class Plain:
             env = default_environment(str(scratch / "home"), str(scratch / "tmp")) | dict(command.env) | {MARK: mark}
             with contextlib.ExitStack() as theirs:
                 pipe, pipe_in = pipe_pair(ours, theirs)
+                gate, held = Gate.pair(ours, theirs)
                 began = time.monotonic()
                 try:
                     process = subprocess.Popen(
-                        command.argv,
+                        [*_bound_to_the_driver(), *held_back(command.argv, env)],
                         cwd=command.cwd,
                         env=env,
-                        stdin=subprocess.DEVNULL,
+                        stdin=held,
                         stdout=pipe_in,
                         stderr=subprocess.STDOUT,
                         pass_fds=command.pass_fds,
                         start_new_session=True,
                         umask=0o022,
                     )
-                except OSError as error:
+                except (OSError, ValueError) as error:  # ValueError: a NUL character
                     raise SandboxError(f"{command.argv[0]} can't be started in {command.cwd}: {error}") from error
             set_limits(process.pid, command.limits)
             tree = _Descendants(process, mark)
-            watch = Watch(process, command.limits, tree, pipe, sink)
+            watch = Watch(process, command.limits, tree, pipe, sink, {gate.ours.fileno(): gate.take})
             try:
                 if started is not None:
                     started(process.pid)
@@ -97,7 +102,19 @@ class Plain:
                 raise
         status = process.returncode
         watch.raise_if_interrupted()
+        if gate.missing:
+            raise SandboxError(f"{command.argv[0]} can't be started in {command.cwd}: there is no such program")
         return Completed(status, watch.ended_by or ended_by(status), time.monotonic() - began, watch.peak_rss_mib)
+
+
+@functools.cache
+def _bound_to_the_driver() -> tuple[str, ...]:
+    """Return the words before a command that end it with its driver; none where the system has no such program."""
+    program = shutil.which("setpriv")
+    words = () if program is None else (program, "--pdeathsig", "KILL", "--")
+    if words and subprocess.run([*words, "true"], capture_output=True, check=False).returncode != 0:
+        return ()  # older than 2.33
+    return words
 
 
 class _Descendants:
