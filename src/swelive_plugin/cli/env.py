@@ -56,6 +56,7 @@ def mib_of(text: str) -> float:
 @command.command("build", short_help="Build the environments of instances.")
 @dataset_options
 @click.option("-i", "--instance", "ids", multiple=True, metavar="ID", help="Only this instance; may be repeated.")
+@click.option("--redo", is_flag=True, help="Find the recipe anew, whatever was found for that commit before.")
 @settings_options
 def build(
     dataset: str,
@@ -63,9 +64,13 @@ def build(
     start_month: str | None,
     end_month: str | None,
     ids: tuple[str, ...],
+    redo: bool,
     settings: Settings,
 ) -> int:
-    """Build the environments of a dataset's instances for later grades. Exits 1 if one can't be built."""
+    """Build the environments of a dataset's instances for later grades. Exits 1 if one can't be built.
+
+    The first recipe that builds is taken; the first grade with controls keeps it if they hold, else searches on.
+    """
     from swelive_plugin.sources.instances import load_instances
 
     instances = load_instances(dataset, split=split, ids=ids or None, start_month=start_month, end_month=end_month)
@@ -74,6 +79,8 @@ def build(
         head = f"[{number}/{len(instances)}] {instance.instance_id}"
         began = time.perf_counter()
         try:
+            if redo:
+                _store(settings.cache).forget(instance.repo, instance.base_commit)
             environment = _provide(instance, settings, f"{head}: ")
         except UsageError:
             raise

@@ -33,7 +33,7 @@ from swelive_plugin.environments.interpreters import Interpreter, find_interpret
 from swelive_plugin.environments.listing import FolderFiles
 from swelive_plugin.environments.recipe import Recipe, discover, recipe_from_toml, recipe_to_toml
 from swelive_plugin.environments.repair import repaired
-from swelive_plugin.environments.search import Attempt, Found, search
+from swelive_plugin.environments.search import SEARCHED_BY, Attempt, Found, search
 from swelive_plugin.environments.store import Choice, Store, atomic_write, free_mib, make_read_only, settle_times
 from swelive_plugin.environments.uv import find_uv
 from swelive_plugin.errors import EnvironmentBuildError, InfraError, NoInterpreter, UsageError
@@ -74,6 +74,7 @@ class UvProvider:
         """Return the instance's environment: from the store, else built by the first candidate recipe that builds.
 
         With ``check`` the candidates are searched for one whose controls hold; where none does, the best is returned.
+        That one is kept, too, until another version of the search comes along.
         Raises `EnvironmentBuildError` (with the log's last lines as evidence), `NoInterpreter`, `InfraError`.
         """
         say = progress or (lambda _: None)
@@ -81,30 +82,41 @@ class UvProvider:
         layout = layout_of(sandbox)
         given = self._given(instance)
         choice = given or self.store.chosen(instance.repo, instance.base_commit, layout)
-        if choice is not None and given is None and (known := self._load(choice.key, sandbox)) is not None:
+        searching = check is not None and not offline  # offline another recipe could hardly be built
+
+        def stands(choice: Choice | None) -> bool:
+            return choice is not None and (choice.proven or not searching or choice.searched_by == SEARCHED_BY)
+
+        if choice is not None and given is None and stands(choice) and (known := self._load(choice.key, sandbox)):
             return known
         with self.store.lock(f"{instance.repo}@{instance.base_commit}-{layout}"):
             choice = given or self.store.chosen(instance.repo, instance.base_commit, layout)
-            if choice is not None:
+            if choice is not None and (given is not None or stands(choice)):
                 if given is None and (known := self._load(choice.key, sandbox)) is not None:
                     return known
                 candidates = [choice.recipe]
             elif (proven := self._proven(instance, mirror, sandbox, offline, say)) is not None:
                 return proven
             elif check is not None:
+                if choice is not None:
+                    say("searching for a recipe again: no controls held with the one that was kept")
                 found = self.search(
-                    instance, mirror=mirror, sandbox=sandbox, check=check, offline=offline, progress=progress
-                )
+                    instance, mirror=mirror, sandbox=sandbox, check=check, offline=offline, progress=progress,
+                    kept=choice,
+                )  # fmt: skip
                 if found.environment is not None:
                     return found.environment
-                raise EnvironmentBuildError(
-                    found.cause, evidence=next((each.evidence for each in found.attempts if each.evidence), "")
-                )
+                if choice is None:
+                    raise EnvironmentBuildError(
+                        found.cause, evidence=next((each.evidence for each in found.attempts if each.evidence), "")
+                    )
+                candidates = [choice.recipe]
             else:
                 say("reading what the repository says about its tests")
                 candidates = self.candidates(instance, mirror=mirror)
             environment = self._first_that_builds(instance, candidates, choice, mirror, sandbox, offline, say)
-            self.choose(instance, environment, sandbox)
+            self.choose(instance, environment, sandbox, proven=choice is not None and choice.proven,
+                        searched_by=choice.searched_by if choice is not None else "")  # fmt: skip
             return environment
 
     def _proven(
@@ -122,7 +134,7 @@ class UvProvider:
         except (UsageError, EnvironmentBuildError) as error:
             say(f"the recipe that the row brings does not build here: {error.message}")
             return None
-        self.choose(instance, environment, sandbox)
+        self.choose(instance, environment, sandbox, proven=True)
         return environment
 
     def _first_that_builds(
@@ -160,18 +172,21 @@ class UvProvider:
         offline: bool = False,
         tries: int = 8,
         progress: Callable[[str], None] | None = None,
+        kept: Choice | None = None,
     ) -> Found:
         """Return how the search for a recipe whose controls hold ended; the best one found is kept for the commit.
 
-        ``check`` runs the controls. Raises `NoInterpreter`, `InfraError`.
+        ``check`` runs the controls. ``kept`` is what an earlier search was left with: nothing worse takes its place.
+        Raises `NoInterpreter`, `InfraError`.
         """
         self.store.open()
 
         def build(recipe: Recipe) -> Environment:
             return self.build(instance, recipe, mirror=mirror, sandbox=sandbox, offline=offline, progress=progress)
 
+        known = [] if kept is None else [kept.recipe]
         found = search(
-            self.candidates(instance, mirror=mirror),
+            [*known, *self.candidates(instance, mirror=mirror)],
             build=build,
             check=check,
             tries=tries,
@@ -179,7 +194,7 @@ class UvProvider:
             progress=progress,
         )
         if found.environment is not None:
-            self.choose(instance, found.environment, sandbox)
+            self.choose(instance, found.environment, sandbox, proven=found.holds, searched_by=SEARCHED_BY)
         self._log(instance, sandbox, found.attempts)
         return found
 
@@ -369,14 +384,17 @@ class UvProvider:
             needs_git=bool(data["needs_git"]),
         )
 
-    def choose(self, instance: Instance, environment: Environment, sandbox: Sandbox) -> None:
-        """Keep ``environment`` as the one that holds for the instance's base commit."""
+    def choose(
+        self, instance: Instance, environment: Environment, sandbox: Sandbox, *, proven: bool = False,
+        searched_by: str = "",
+    ) -> None:  # fmt: skip
+        """Keep ``environment`` as the one for the instance's base commit, see `Choice`."""
         layout = layout_of(sandbox)
         self.store.choose(
             instance.repo,
             instance.base_commit,
             layout,
-            Choice(environment.recipe, environment.lock_text, environment.key),
+            Choice(environment.recipe, environment.lock_text, environment.key, proven, searched_by),
         )
 
     def _given(self, instance: Instance) -> Choice | None:

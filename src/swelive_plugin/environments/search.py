@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from packaging.utils import canonicalize_name
 
+from swelive_plugin._version import __version__
 from swelive_plugin.environments import Environment, Trial
 from swelive_plugin.environments.build import BuildStopped, locked_versions
 from swelive_plugin.environments.era import parse_minor
@@ -20,9 +21,13 @@ from swelive_plugin.environments.pytest_needs import distribution_of
 from swelive_plugin.environments.recipe import Recipe
 from swelive_plugin.errors import EnvironmentBuildError
 
-__all__ = ["Attempt", "Found", "cause_of", "lesson", "search"]
+__all__ = ["SEARCHED_BY", "Attempt", "Found", "cause_of", "lesson", "search"]
 
 _TRIES = 8
+
+SEARCHED_BY = f"{__version__}/1"
+"""Which search this is: the version, and a number to be raised when recipes are found or judged in another way. What
+another search could not prove is searched again."""
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@
 
     environments/
       store.json                  which version of this package's layout it is
-      chosen/<repo>@<commit>…/    the recipe and lock that hold for a commit, and the key that they led to
+      chosen/<repo>@<commit>…/    the recipe and lock for a commit, the key that they led to, whether controls held
       built/<key>/                environment.json (written last), venv/, tree/, recipe.toml, environment.lock,
       build.log
       files/ab/<sha256>           file contents that environments share by hard links
@@ -41,11 +41,17 @@ _FIXED_TIME = 946684800  # 2000-01-01: files that are shared must agree on every
 @dataclass(frozen=True)
 class Choice:
     """What was decided for one commit: the recipe, its lock (empty: not resolved yet) and the key (empty: not
-    built)."""
+    built).
+
+    ``proven``: the controls held, or the row that brought the recipe was validated with it. ``searched_by`` names the
+    search that found nothing better (`search.SEARCHED_BY`); empty where none was made.
+    """
 
     recipe: Recipe
     lock_text: str = ""
     key: str = ""
+    proven: bool = False
+    searched_by: str = ""
 
 
 @dataclass(frozen=True)
@@ -129,8 +135,9 @@ class Store:
             )
         except (OSError, UsageError):
             return None
-        lock = _read(folder / "environment.lock")
-        return Choice(recipe, lock, _read(folder / "key").strip())
+        key = _read(folder / "key").strip()
+        proven, searched_by = _decided(folder, key)
+        return Choice(recipe, _read(folder / "environment.lock"), key, proven, searched_by)
 
     def choose(self, repo: str, commit: str, layout: str, choice: Choice) -> None:
         """Keep the decision for a commit."""
@@ -139,7 +146,14 @@ class Store:
         atomic_write(folder / "key", "")  # killed between the lines: decided, and to be built again
         atomic_write(folder / "recipe.toml", recipe_to_toml(choice.recipe))
         atomic_write(folder / "environment.lock", choice.lock_text)
+        told = {"key": choice.key, "proven": choice.proven, "searched_by": choice.searched_by}
+        atomic_write(folder / "decision.json", json.dumps(told))
         atomic_write(folder / "key", choice.key)
+
+    def forget(self, repo: str, commit: str) -> None:
+        """Drop what was decided for a commit; what was built stays."""
+        for folder in (self.root / "chosen").glob(f"{_safe(repo)}@{commit[:40]}-*"):
+            remove_tree(folder)
 
     def read(self, key: str) -> dict[str, Any] | None:
         """Return what ``environment.json`` of a built environment says; ``None`` if it is not there whole."""
@@ -361,6 +375,26 @@ def _read(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except OSError:
         return ""
+
+
+def _decided(folder: Path, key: str) -> tuple[bool, str]:
+    """Return whether the decision in ``folder`` is proven, and which search it stands for."""
+    decision = _json(folder / "decision.json")
+    if isinstance(decision, dict):
+        # killed while the next one was written: what is said of another key says nothing of this one
+        same = decision.get("key") == key
+        return same and decision.get("proven") is True, str(decision.get("searched_by", "")) if same else ""
+    attempts = _json(folder / "attempts.json")  # the decision is older than decision.json
+    if not isinstance(attempts, list):
+        return True, ""  # only a validated row's own recipe was kept without a word about attempts
+    return any(isinstance(attempt, dict) and attempt.get("outcome") == "holds" for attempt in attempts), ""
+
+
+def _json(path: Path) -> object:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
 
 
 def _safe(name: str) -> str:
