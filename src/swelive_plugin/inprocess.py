@@ -24,6 +24,7 @@ from swelive_plugin.core.scoring import score
 from swelive_plugin.core.verdict import Integrity, Reason, Status, Verdict
 from swelive_plugin.errors import SweliveError
 from swelive_plugin.extensions import policy_named
+from swelive_plugin.grading.integrity import loaded_plugins
 from swelive_plugin.readers.events import parse_events
 from swelive_plugin.reports.json_report import write_verdict
 from swelive_plugin.sources.instances import load_instances
@@ -56,7 +57,8 @@ class Request:
 
     def verdict(self, lines: Sequence[bytes], *, timed_out: bool = False) -> Verdict:
         """Return the verdict on the session that the probe's lines tell of."""
-        session = reduce_events(parse_events(lines), timed_out=timed_out)
+        events = list(parse_events(lines))
+        session = reduce_events(events, timed_out=timed_out)
         below = os.path.relpath(session.rootdir or self.root, self.root)
         if below != "." and not below.startswith(".."):
             session = with_prefix(session, below.replace(os.sep, "/"))
@@ -66,7 +68,7 @@ class Request:
             policy=policy_named(self.policy),
             scope=self.scope,
             patched_files=_changed_since(self.root, self.instance),
-            integrity=Integrity(mode="in-process", sandbox="none"),
+            integrity=Integrity(mode="in-process", sandbox="none", plugins=tuple(sorted(loaded_plugins(events) or ()))),
             root=str(self.root),
         )
         return self._without_hidden_tests(verdict)

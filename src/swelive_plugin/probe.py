@@ -130,7 +130,8 @@ class Recorder(object):
                 "cwd": os.getcwd(),
                 "args": [str(arg) for arg in config.args],
                 "uid": os.getuid() if hasattr(os, "getuid") else None,
-                "plugins": _plugins(config),
+                "plugins": _plugins(config, "%s-%s"),
+                "plugin_names": _plugins(config, "%s"),
                 "xdist": self._controller,
                 "isolated": _ISOLATED,
             }
@@ -469,10 +470,11 @@ def _short(value: Any, last: bool = False) -> str:
     return text[:_MESSAGE_CHARS]
 
 
-def _plugins(config: Any) -> List[str]:
+def _plugins(config: Any, form: str) -> List[str]:
+    """Return the distributions whose plugins were loaded by their entry points."""
     try:
         found = config.pluginmanager.list_plugin_distinfo()
-        return sorted({"%s-%s" % (dist.project_name, dist.version) for _plugin, dist in found})
+        return sorted({form % (dist.project_name, dist.version)[: form.count("%")] for _plugin, dist in found})
     except Exception:
         return []
 

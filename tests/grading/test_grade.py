@@ -11,6 +11,7 @@ import pytest
 from swelive_plugin.core.prediction import Prediction
 from swelive_plugin.core.verdict import Status, Verdict
 from swelive_plugin.errors import UsageError
+from swelive_plugin.grading import launch, session
 from swelive_plugin.grading.grade import grade
 from swelive_plugin.grading.settings import Settings
 from tests.host import Project, diff_of
@@ -35,6 +36,29 @@ def test_gold_is_resolved_and_the_report_folder_is_whole(project: Project, setti
     assert names == ["events.jsonl", "patch.diff", "test_output.txt", "timings.json"]
     assert json.loads((tmp_path / "report" / "timings.json").read_text())["run_tests"] > 0
     assert list((settings.cache / "work").iterdir()) == []
+
+
+def test_only_plugins_that_the_controls_loaded_may_load(
+    project: Project, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The controls run with what is installed; the grade is held to what they show, and says so."""
+    held: list[tuple[str, ...] | None] = []
+    real = launch.write_config
+
+    def seen(config: launch.Launch, folder: Path) -> Path:
+        held.append(config.plugins)
+        return real(config, folder)
+
+    monkeypatch.setattr(session, "write_config", seen)
+    verdict = grade(project.instance, project.instance.patch, settings, folder=tmp_path / "report")
+    loaded = verdict.integrity.plugins
+    assert "hypothesis" in loaded
+    assert held == [None, None, loaded]
+    assert "plugins" in verdict.integrity.checked
+    without = grade(project.instance, project.instance.patch, replace(settings, controls="off"))
+    assert held[3:] == [None]
+    assert without.integrity.plugins == loaded
+    assert "plugins" not in without.integrity.checked
 
 
 def test_an_empty_patch_runs_nothing(project: Project, settings: Settings) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from swelive_plugin.grading.launch import Channel, copy_probe, launch_argv
 
-from .support import run_probe, site_folder, write_tree
+from .support import Ran, run_probe, site_folder, write_tree
 
 FORGE = """
 import pytest
@@ -200,3 +200,28 @@ def test_the_channel_stops_to_write_at_its_limit_but_goes_on_reading(tmp_path: P
             os.write(channel.write_fd, b"x" * 65536)
     assert (tmp_path / "events").stat().st_size == 2**20
     assert channel.truncated
+
+
+def test_only_the_named_distributions_load_their_plugins(tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    for name in ("one", "two"):
+        files = {
+            f"{name}-1.dist-info/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n",
+            f"{name}-1.dist-info/entry_points.txt": f"[pytest11]\n{name} = plugin_{name}\n",
+            f"plugin_{name}.py": "",
+        }
+        write_tree(site, files)
+    tree = write_tree(tmp_path / "t", FAILING)
+    free = run_probe(tree, site_folders_more=(str(site),))
+    held = run_probe(tree, site_folders_more=(str(site),), plugins=("One",))
+    assert {"one", "two"} <= set(free.events[0]["plugin_names"])
+    assert held.events[0]["plugin_names"] == ["one"]
+    assert [{"plugin_one", "plugin_two"} & set(_registered(ran)) for ran in (free, held)] == [
+        {"plugin_one", "plugin_two"},
+        {"plugin_one"},
+    ]
+
+
+def _registered(ran: Ran) -> list[str]:
+    [event] = [event for event in ran.read.events if event["e"] == "plugins"]
+    return list(event["names"])

@@ -91,7 +91,11 @@ class Finding:
 
 @dataclass(frozen=True)
 class Integrity:
-    """What was checked and what was found. ``mode``: ``driver``, or ``in-process`` (trusted code, nothing shielded)."""
+    """What was checked and what was found. ``mode``: ``driver``, or ``in-process`` (trusted code, nothing shielded).
+
+    ``plugins`` are the distributions whose pytest plugins loaded by themselves; where ``checked`` has ``plugins``, only
+    those that the controls had could.
+    """
 
     mode: str = "driver"
     sandbox: str = ""
@@ -99,6 +103,7 @@ class Integrity:
     checked: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
     mutation: str = "not run"
+    plugins: tuple[str, ...] = ()
 
     @property
     def review(self) -> bool:

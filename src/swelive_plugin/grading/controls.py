@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -65,7 +65,15 @@ class ControlReport:
     @property
     def facts(self) -> Facts:
         """What the trusted sessions show: normal in this environment, so no sign of tampering."""
-        return self.base.facts | self.gold.facts if self.gold else self.base.facts
+        if self.gold is None:  # a test module that base can't import registers nothing there
+            return replace(self.base.facts, registered=frozenset())
+        return self.base.facts | self.gold.facts
+
+    @property
+    def plugins(self) -> tuple[str, ...] | None:
+        """The distributions whose pytest plugins loaded by themselves; ``None`` where no session got that far."""
+        known = [run.facts.plugins for run in (self.base, self.gold) if run and run.facts.plugins is not None]
+        return tuple(sorted(frozenset().union(*known))) if known else None
 
     @property
     def pass_at_base(self) -> tuple[str, ...]:

@@ -30,7 +30,7 @@ from swelive_plugin.errors import (
 )
 from swelive_plugin.extensions import environment_provider, policy_named, sandbox_named
 from swelive_plugin.grading.controls import ControlReport, run_controls, trial_of
-from swelive_plugin.grading.integrity import CHECKED, judge
+from swelive_plugin.grading.integrity import CHECKED, judge, loaded_plugins
 from swelive_plugin.grading.mutation import run_mutation_control
 from swelive_plugin.grading.session import SessionResult, run_session
 from swelive_plugin.grading.settings import Progress, Settings, scratch
@@ -85,6 +85,11 @@ class Grade:
     def scope(self) -> Scope:
         """Which test files are run."""
         return self.settings.scope or self.policy.default_scope
+
+    @property
+    def plugins(self) -> tuple[str, ...] | None:
+        """The distributions whose pytest plugins may load: those that the controls had, ``None`` for all installed."""
+        return self.controls.plugins if self.controls else None
 
     def verdict(self, status: Status, reasons: Sequence[Reason] = ()) -> Verdict:
         """Return a verdict that ends the grade before its tests could be scored."""
@@ -228,6 +233,7 @@ def run_tests(grade: Grade) -> Verdict | None:
         settings=grade.settings,
         folder=grade.folder,
         work=grade.work,
+        plugins=grade.plugins,
     )
     return None
 
@@ -236,7 +242,7 @@ def check_integrity(grade: Grade) -> Verdict | None:
     """Judge whether the session can be believed, with the trusted sessions as the measure of what is normal."""
     assert grade.result is not None
     assert grade.application is not None
-    grade.checked += CHECKED
+    grade.checked += CHECKED if grade.plugins is None else ("plugins", *CHECKED)
     grade.findings += judge(
         grade.result.read,
         grade.result.session,
@@ -271,6 +277,7 @@ def mutation_control(grade: Grade) -> Verdict | None:
         settings=grade.settings,
         scope=grade.scope,
         folder=grade.folder,
+        plugins=grade.plugins,
         disguised=mode == "always" or any(ASKS in finding.message for finding in grade.findings),
     )
     grade.mutation = found.told
@@ -302,6 +309,7 @@ def _scored(grade: Grade) -> Verdict:
             checked=grade.checked,
             findings=grade.findings,
             mutation=grade.mutation,
+            plugins=tuple(sorted(loaded_plugins(grade.result.read.events) or ())),
         ),
         root=grade.result.root,
     )

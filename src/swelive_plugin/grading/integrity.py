@@ -18,7 +18,7 @@ from typing import Any
 from swelive_plugin.core.outcome import Outcome, Session
 from swelive_plugin.core.verdict import Finding, Severity
 
-__all__ = ["CHECKED", "ChannelRead", "Facts", "facts", "judge", "read_channel"]
+__all__ = ["CHECKED", "ChannelRead", "Facts", "facts", "judge", "loaded_plugins", "read_channel"]
 
 CHECKED = ("launch", "channel", "recording", "hooks", "code", "canaries", "bookkeeping")
 """The layers that `judge` looks at, as a report names them."""
@@ -136,6 +136,8 @@ class Facts:
     foreign: bool = False
     is_plugin: bool = False  # the project's own code is loaded as a pytest plugin
     watched: Mapping[str, int] = field(default_factory=dict)  # how much the guard still watches at a session's end
+    plugins: frozenset[str] | None = None  # distributions whose plugins loaded by themselves; None: no session began
+    registered: frozenset[str] = frozenset()  # all plugins that are not of the tree, by module or class
 
     def __or__(self, other: Facts) -> Facts:
         """Return what either shows."""
@@ -151,6 +153,8 @@ class Facts:
             foreign=self.foreign or other.foreign,
             is_plugin=self.is_plugin or other.is_plugin,
             watched=dict((*self.watched.items(), *other.watched.items())),
+            plugins=self.plugins if other.plugins is None else (self.plugins or none) | other.plugins,
+            registered=self.registered | other.registered,
         )
 
 
@@ -172,7 +176,22 @@ def facts(read: ChannelRead, session: Session) -> Facts:
             for event in by_kind.get("hook", ())
         ),
         watched=_watched(read.events),
+        plugins=loaded_plugins(read.events),
+        registered=_registered(read.events),
     )
+
+
+def loaded_plugins(events: Iterable[Mapping[str, Any]]) -> frozenset[str] | None:
+    """Return the distributions whose pytest plugins loaded by themselves, ``None`` where no session began."""
+    for event in events:
+        if event.get("e") == "session" and isinstance(event.get("plugin_names"), list):
+            return frozenset(map(str, event["plugin_names"]))
+    return None
+
+
+def _registered(events: Iterable[Mapping[str, Any]]) -> frozenset[str]:
+    found = [event["names"] for event in events if event.get("e") == "plugins" and isinstance(event.get("names"), list)]
+    return frozenset(str(name) for names in found for name in names)
 
 
 def _changed_keys(event: Mapping[str, Any]) -> tuple[str, ...]:
@@ -250,6 +269,7 @@ def judge(
         *(finding for event in read.events for finding in look.at(event)),
         *_canary_findings(read, session, look),
         *_module_findings(read, look),
+        *_plugin_findings(read, look),
         *_guard_findings(read, session, look),
         *_count_findings(read, session),
     ]
@@ -387,6 +407,12 @@ def _module_findings(read: ChannelRead, look: _Look) -> Iterator[Finding]:
         if usual and root not in usual and look.blame(file) == "touched":
             told = f"{name} was imported from {root!r}, with trusted code from {min(usual)!r}"
             yield Finding("imported_elsewhere", "flag", told, file=file)
+
+
+def _plugin_findings(read: ChannelRead, look: _Look) -> Iterator[Finding]:
+    """An installed plugin that no control had: something registered it while the session ran."""
+    for name in sorted(_registered(read.events) - look.normal.registered) if look.normal.registered else ():
+        yield Finding("plugin_unknown", "flag", f"the plugin {name} was registered, which no control had")
 
 
 def _guard_findings(read: ChannelRead, session: Session, look: _Look) -> Iterator[Finding]:

@@ -84,15 +84,16 @@ def run_mutation_control(
     settings: Settings,
     scope: Scope,
     folder: Path,
+    plugins: tuple[str, ...] | None = None,
     disguised: bool = False,
 ) -> Mutation:
     """Return what ``patch`` shows on changed tests; only tests that gold fails when changed are held against it.
 
     ``disguised`` adds a run of the real tests in which pytest does not tell the code that it is under test: what gold
-    passes there must pass too. ``folder`` gets ``mutant-N/`` and ``disguised/`` with events and output. Without a gold
-    patch a passed mutant is a flag, no more.
+    passes there must pass too. ``plugins`` is as in `run_session`. ``folder`` gets ``mutant-N/`` and ``disguised/``
+    with events and output. Without a gold patch a passed mutant is a flag, no more.
     """
-    run = _Runs(instance, environment, mirror, sandbox, settings, scope)
+    run = _Runs(instance, environment, mirror, sandbox, settings, scope, plugins)
     wanted = {f"{file}::{name}" for file, names in targets(instance).items() for name in names}
     severity: Severity = "tampered" if instance.patch.strip() else "flag"
     reached: set[str] = set()
@@ -129,6 +130,7 @@ class _Runs:
     sandbox: Sandbox
     settings: Settings
     scope: Scope
+    plugins: tuple[str, ...] | None
 
     def session(self, patch: str, variant: int | None, folder: Path) -> tuple[Session, frozenset[str]]:
         """Return the session of a patch over mutant ``variant`` of the test files, and the functions that it changes.
@@ -150,6 +152,7 @@ class _Runs:
                 settings=self.settings,
                 folder=folder,
                 work=work,
+                plugins=self.plugins,
                 disguise=variant is None,
             )
         return result.session, changed

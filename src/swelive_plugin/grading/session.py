@@ -41,12 +41,14 @@ def run_session(
     folder: Path,
     work: Path,
     extra_args: Sequence[str] = (),
+    plugins: Sequence[str] | None = None,
     disguise: bool = False,
     started: Callable[[int], None] | None = None,
 ) -> SessionResult:
     """Run ``test_files`` of ``tree`` whole and return what came of it.
 
     ``tree`` must be private to this call: where the sandbox has no throw-away layers, the tests write into it.
+    ``plugins``, when given, are the only distributions whose pytest plugins load by themselves.
     ``folder`` gets ``events.jsonl`` and ``test_output.txt``, ``work`` what is thrown away afterwards. Raises
     `SandboxError` if the session could not be started; what the session itself does (crash, hang) is in the result.
     """
@@ -67,6 +69,7 @@ def run_session(
             pytest_args=pytest_args(test_files, extra=extra_args),
             path_map=() if root == TESTBED else ((str(environment.tree), root),),
             test_files=tuple(test_files),
+            plugins=None if plugins is None else tuple(plugins),
             disguise=disguise,
             extra_path=tuple(environment.env.get("PYTHONPATH", "").split(":"))
             if "PYTHONPATH" in environment.env

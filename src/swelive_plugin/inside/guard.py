@@ -299,6 +299,7 @@ class Guard(object):
                 self._hook_changed(impl, hook, "")
         if self._manager is not None:
             self._late_hooks()
+            self._plugins()
         for what, function in (("sys.settrace", sys.gettrace()), ("sys.setprofile", sys.getprofile())):
             code = _code(function) or _code(vars(type(function)).get("__call__"))
             if code is not None and self._relative(code.co_filename) != code.co_filename:
@@ -319,6 +320,17 @@ class Guard(object):
                 continue  # an installed plugin, loaded late
             event = {"e": "hook", "hook": hook, "plugin": str(impl.plugin_name), "late": id(impl) not in self._impls}
             self._say(("hook", hook, impl.plugin_name, file), event, code)
+
+    def _plugins(self) -> None:
+        """Name the plugins that are registered and not the tree's own."""
+        names = set()
+        for plugin in self._manager.get_plugins():
+            owner = plugin if _is_module(plugin) else plugin if isinstance(plugin, type) else type(plugin)
+            module = owner if _is_module(owner) else sys.modules.get(str(owner.__module__))
+            file = str(_namespace(module).get("__file__") or "") if module is not None else ""
+            if self._relative(file) == file:
+                names.add(owner.__name__ if _is_module(owner) else "%s.%s" % (owner.__module__, owner.__name__))
+        self._emit({"e": "plugins", "names": sorted(names)})
 
     def _modules(self) -> None:
         found = {}

@@ -66,14 +66,26 @@ class _only_installed(object):  # noqa: N801
         module = _metadata_of_pluggy()
         self.module = module  # None: pluggy asks pkg_resources, which looked at sys.path before the tree was on it
         self.real = getattr(module, "distributions", None)
+        self.old = None if module is not None else sys.modules.get("pkg_resources")  # type: Any
+        self.old_real = getattr(self.old, "iter_entry_points", None)
 
     def __enter__(self) -> None:
         if self.real is not None:
             self.module.distributions = self._distributions
+        if self.old_real is not None:
+            self.old.iter_entry_points = self._entry_points
 
     def __exit__(self, *_exc: object) -> None:
         if self.real is not None:
             self.module.distributions = self.real
+        if self.old_real is not None:
+            self.old.iter_entry_points = self.old_real
+
+    def _entry_points(self, *args: Any, **kwargs: Any) -> Iterator[Any]:
+        assert self.old_real is not None
+        for entry in self.old_real(*args, **kwargs):
+            if self.names is None or _normal(entry.dist.project_name) in self.names:
+                yield entry
 
     def _distributions(self, **_kwargs: Any) -> List[Any]:
         found = self._in(list(self.site_folders))
