@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path, PurePosixPath
 
+from filelock import FileLock
+
 from swelive_plugin.core.instance import Instance
 from swelive_plugin.environments import Environment
 from swelive_plugin.sandbox import Sandbox
-from swelive_plugin.workspace.checkout import export_tree, link_tree
+from swelive_plugin.workspace.checkout import export_tree, link_tree, remove_tree
 from swelive_plugin.workspace.graded import Application, prepare_graded_tree
 
-__all__ = ["make_graded_tree", "top_level_names"]
+__all__ = ["history_of", "make_graded_tree", "top_level_names"]
 
 
 def make_graded_tree(
@@ -31,10 +33,28 @@ def make_graded_tree(
         top_level=top_level_names(environment),
     )
     if environment.needs_git:
-        # made anew: the graded code must never meet a repository that it could have prepared, nor a later object
-        export_tree(mirror, instance.base_commit, work / "history", with_git=True)
-        (work / "history" / ".git").rename(tree / ".git")
+        history = history_of(environment, mirror, instance.base_commit)
+        link_tree(history, tree / ".git", private=not sandbox.overlays)
     return tree, application
+
+
+def history_of(environment: Environment, mirror: Path, commit: str) -> Path:
+    """Return a ``.git`` that holds nothing newer than ``commit``, packed once and kept beside the prepared tree.
+
+    It is never written again: sessions see it through a throw-away layer, or a copy of it. Raises `InfraError`.
+    """
+    history = environment.folder / f"history-{commit}"
+    if history.is_dir():
+        return history
+    with FileLock(str(environment.folder / "history.lock")):
+        if history.is_dir():
+            return history
+        part = environment.folder / "history.part"  # whoever left it there was killed: the lock is ours
+        remove_tree(part)
+        export_tree(mirror, commit, part, with_git=True)
+        (part / ".git").rename(history)
+        remove_tree(part)
+    return history
 
 
 def top_level_names(environment: Environment) -> frozenset[str]:
