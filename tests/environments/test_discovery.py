@@ -250,6 +250,22 @@ def test_the_hidden_tests_added_imports_count() -> None:
     assert "jsonpatch" in names(recipe)
 
 
+def test_what_data_files_of_the_tests_import_is_no_need() -> None:
+    """A linter's samples import what the registry has under those names, and nobody wants it."""
+    added = {
+        "tests/fixtures/noqa/noqa.py": "import import1\n",
+        "tests/fixtures/test_real.py": "import respx\n",
+        "tests/helpers.py": "import trustme\n",
+        "docs/notes.txt": "import soon\n",
+    }
+    recipe = first(
+        {"pyproject.toml": "[project]\nname='p'\n", "tests/fixtures/noqa/other.py": "import import2\n"},
+        test_paths=[*added, "tests/fixtures/noqa/other.py"],
+        added_tests=added,
+    )
+    assert names(recipe) == {"pip", "pytest", "respx", "setuptools", "trustme", "wheel"}
+
+
 def test_sources_beside_the_tests_need_what_the_project_declares() -> None:
     files = {"setup.py": "", "lib/config.py": "import yaml\n", "lib/config_test.py": "import trustme\n"}
     recipe = first(files, test_paths=["lib/config_test.py"])

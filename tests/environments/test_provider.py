@@ -177,6 +177,29 @@ def test_the_search_keeps_what_the_controls_chose(tmp_path: Path, cache: Path) -
     assert provider.provide(instance, mirror=mirror, sandbox=sandbox) == found.environment
 
 
+@pytest.mark.network
+def test_a_generated_module_comes_from_the_projects_last_release(tmp_path: Path, cache: Path) -> None:
+    files = {
+        "pyproject.toml": "[build-system]\nrequires = ['setuptools']\nbuild-backend = 'setuptools.build_meta'\n"
+        "[project]\nname = 'iniconfig'\nversion = '2.0.1'\n[tool.setuptools]\npackages = ['iniconfig']\n"
+        "package-dir = {'' = 'src'}\n",
+        "src/iniconfig/__init__.py": "from iniconfig._version import version\n",
+        ".gitignore": "src/iniconfig/_version.py\n",
+    }
+    mirror, instance = repository(tmp_path, files)
+    sandbox, outputs = find_sandbox(), []
+
+    def check(made: Environment) -> Trial:
+        status, text = run(made, sandbox, tmp_path, "-c", "import iniconfig; print(iniconfig.version)")
+        outputs.append(text.strip())
+        return Trial(status == 0, 1, text)
+
+    found = UvProvider(cache).search(instance, mirror=mirror, sandbox=sandbox, check=check)
+    assert found.holds
+    assert [attempt.outcome for attempt in found.attempts] == ["does not hold", "holds"]
+    assert outputs[-1] == "2.0.0"  # the last release before the commit's date
+
+
 def _provide(cache: Path, mirror: Path, instance: Instance) -> None:
     made = UvProvider(cache).provide(instance, mirror=mirror, sandbox=find_sandbox())
     print(made.key)

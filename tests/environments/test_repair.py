@@ -69,6 +69,18 @@ def test_what_the_registry_never_heard_of_is_left_out() -> None:
     assert better.requirements == ("pytest",)
 
 
+def test_a_guess_that_does_not_build_is_left_out_and_a_declared_package_never() -> None:
+    recipe = replace(
+        RECIPE,
+        requirements=("package", "lxml"),
+        reasons=("package: tests/test_a.py (added) imports package", "requirement file requirements.txt"),
+    )
+    better = repaired(recipe, "Failed to build `package==0.1.1`\n  SyntaxError: Missing parentheses")
+    assert better is not None
+    assert better.requirements == ("lxml",)
+    assert repaired(recipe, "Failed to build `lxml==4.9.1`") is None
+
+
 def test_pins_that_conflict_are_taken_off() -> None:
     log = "error: No solution found\n  cause: Because mylib depends on attrs>=19.3 and you require attrs==19.1, we can conclude"
     better = repaired(RECIPE, log)
@@ -102,18 +114,44 @@ def test_what_the_tests_miss_is_added(output: str, added: str) -> None:
 
 
 def test_what_is_there_already_or_is_the_project_is_not_added_again() -> None:
-    assert (
-        lesson(
-            RECIPE, "No module named 'yaml'\nNo module named 'mylib.gone'\nNo module named 'os.gone'", {"pyyaml": "6"}
-        )
-        is None
-    )
+    output = "No module named 'yaml'\nNo module named 'mylib.gone'\nNo module named 'os.gone'"
+    better = lesson(RECIPE, output, {"pyyaml": "6"})
+    assert better is not None
+    assert better.requirements == RECIPE.requirements
 
 
 def test_tests_that_look_at_git_get_one() -> None:
     better = lesson(RECIPE, "fatal: not a git repository (or any of the parent directories)", {})
     assert better is not None
     assert better.needs_git
+
+
+def test_a_plugin_in_which_the_session_ends_is_left_out() -> None:
+    recipe = replace(RECIPE, requirements=("pytest", "pytest-asyncio", "pytest-bdd"))
+    output = (
+        'INTERNALERROR>   File "/v/lib/python3.9/site-packages/pytest_asyncio/plugin.py", line 191, in pytest_configure\n'
+        '  File "/v/lib/python3.9/site-packages/pytest_bdd/plugin.py", line 60, in pytest_unconfigure\n'
+    )
+    better = lesson(recipe, output, {"pytest-asyncio": "0.19.0", "pytest-bdd": "6"})
+    assert better is not None
+    assert better.requirements == ("pytest", "pytest-bdd")
+    assert better.reasons[-1] == "plugins that break the session are left out: pytest-asyncio"
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        "RuntimeError: The data files are not available. You are using a source checkout",
+        "E   FileNotFoundError: [Errno 2] No such file or directory: '/testbed/mylib/table.dat'",
+        "E   ModuleNotFoundError: No module named 'mylib._parser'",
+        "E   ImportError: cannot import name '_version' from 'mylib' (/testbed/mylib/__init__.py)",
+    ],
+)
+def test_generated_files_that_are_missing_are_looked_for_in_the_last_release(output: str) -> None:
+    better = lesson(RECIPE, output, {})
+    assert better is not None
+    assert better.released_files
+    assert lesson(better, output, {}) is None
 
 
 def test_a_name_that_a_package_dropped_asks_for_an_older_one() -> None:
@@ -222,13 +260,16 @@ def test_nothing_built_tells_the_first_reason() -> None:
     assert (found.environment, found.cause) == (None, "it does not build")
 
 
-def test_a_lock_holds_two_files_and_says_what_is_in_it() -> None:
+def test_a_lock_holds_its_files_and_says_what_is_in_it() -> None:
     text = lock_text(
         RECIPE,
         "attrs==19.1 \\\n    --hash=sha256:a\ntyping.ext[x]==1 ; python_version < '3'\n",
         "setuptools==40 \\\n    --hash=sha256:b\n",
     )
-    packages, build = split_lock(text)
+    packages, build, release = split_lock(text)
+    assert release == ""
+    with_release = lock_text(RECIPE, "attrs==19.1\n", "setuptools==40\n", "mylib==2 --hash=sha256:c\n")
+    assert split_lock(with_release)[1:] == ("\nsetuptools==40\n", "\nmylib==2 --hash=sha256:c\n")
     assert "attrs==19.1" in packages
     assert "setuptools" not in packages
     assert build.strip().startswith("setuptools==40")

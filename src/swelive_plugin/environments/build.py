@@ -23,6 +23,7 @@ from packaging.utils import canonicalize_name
 from swelive_plugin.environments import TESTBED, VENV
 from swelive_plugin.environments.interpreters import Interpreter
 from swelive_plugin.environments.recipe import Recipe
+from swelive_plugin.environments.released import take_released_files
 from swelive_plugin.environments.uv import Uv, mounts_and_variables
 from swelive_plugin.errors import EnvironmentBuildError
 from swelive_plugin.sandbox import Command, Completed, Limits, Mount, Sandbox
@@ -31,6 +32,7 @@ __all__ = ["BuildRoom", "BuildStopped", "build_venv", "environment_key", "layout
 
 _WORK = "/opt/swelive/build"
 _BUILD_MARK = "# --- build requirements ---"
+_RELEASE_MARK = "# --- the project's last release, for its generated files ---"
 _LIMITS = Limits(wall_clock_s=1800.0, output_mib=256)
 _NO_EDITABLE = re.compile(
     r"build_editable|editable (?:mode|installs?)[^\n]*not supported|does not support editable", re.IGNORECASE
@@ -205,7 +207,23 @@ def resolve_lock(room: BuildRoom, recipe: Recipe) -> str:
     compile_ = [room.uv_program, "pip", "compile", "--no-sources", "--python", str(room.interpreter.path)]
     room.must([*compile_, source, "-o", target, *options], "resolving the packages of the day")
     packages = _third_parties((room.work / "resolved.txt").read_text(encoding="utf-8"))
-    return lock_text(recipe, packages, _resolve_build(room, recipe, compile_) if recipe.install != "path" else "")
+    build = _resolve_build(room, recipe, compile_) if recipe.install != "path" else ""
+    release = _resolve_release(room, recipe, compile_) if recipe.released_files else ""
+    return lock_text(recipe, packages, build, release)
+
+
+def _resolve_release(room: BuildRoom, recipe: Recipe, compile_: list[str]) -> str:
+    """Return the project's own last release before the cut-off, locked. Raises `EnvironmentBuildError` if there is
+    none."""
+    source = room.write("release.in", f"{recipe.project}\n")
+    done, _ = room.run(
+        [*compile_, source, "-o", f"{room.workdir}/release.txt", "--no-deps", "--generate-hashes", "--no-header",
+         "--no-annotate", "--quiet", *era_options(recipe)],
+        what="looking for the project's last release",
+    )  # fmt: skip
+    if done.exit_status != 0:
+        raise EnvironmentBuildError(f"{recipe.project} had no release on {recipe.cutoff[:10]} to take files from")
+    return (room.work / "release.txt").read_text(encoding="utf-8")
 
 
 def _without(resolved: str, names: Mapping[str, str]) -> str:
@@ -246,19 +264,21 @@ def _resolve_build(room: BuildRoom, recipe: Recipe, compile_: list[str]) -> str:
     return (room.work / "build.txt").read_text(encoding="utf-8") if done.exit_status == 0 else ""
 
 
-def lock_text(recipe: Recipe, packages: str, build: str) -> str:
-    """Return the text of ``environment.lock``: two requirement files with hashes in one."""
+def lock_text(recipe: Recipe, packages: str, build: str, release: str = "") -> str:
+    """Return the text of ``environment.lock``: requirement files with hashes in one."""
     head = (
         f"# environment.lock 1: Python {recipe.python}, packages as of {recipe.cutoff}\n"
         f"# The project itself is installed from its commit, without dependencies.\n"
     )
-    return f"{head}{packages.rstrip()}\n{_BUILD_MARK}\n{build.rstrip()}\n"
+    last = f"{_RELEASE_MARK}\n{release.rstrip()}\n" if release else ""
+    return f"{head}{packages.rstrip()}\n{_BUILD_MARK}\n{build.rstrip()}\n{last}"
 
 
-def split_lock(text: str) -> tuple[str, str]:
-    """Return the two requirement files that a lock holds: packages, build requirements."""
-    packages, _, build = text.partition(_BUILD_MARK)
-    return packages, build
+def split_lock(text: str) -> tuple[str, str, str]:
+    """Return the requirement files that a lock holds: packages, build requirements, the project's last release."""
+    packages, _, rest = text.partition(_BUILD_MARK)
+    build, _, release = rest.partition(_RELEASE_MARK)
+    return packages, build, release
 
 
 def locked_versions(text: str) -> dict[str, str]:
@@ -277,7 +297,7 @@ def era_options(recipe: Recipe) -> list[str]:
 
 def build_venv(room: BuildRoom, recipe: Recipe, lock: str) -> None:
     """Fill the room's venv from ``lock`` and install the project into it. Raises `EnvironmentBuildError`."""
-    packages, build = split_lock(lock)
+    packages, build, release = split_lock(lock)
     room.must(
         [room.uv_program, "venv", room.prefix, "--python", str(room.interpreter.path), "--allow-existing", "--quiet"],
         "making the virtual environment",
@@ -298,6 +318,8 @@ def build_venv(room: BuildRoom, recipe: Recipe, lock: str) -> None:
     if recipe.install == "path":
         _put_on_path(room, recipe)
         return
+    if release.strip():
+        _take_release(room, recipe, install, release)
     project = f"{room.testbed}/{recipe.subdir}".rstrip("/")
     if recipe.install == "develop":
         _develop(room, recipe, build, project, first=None)
@@ -318,6 +340,17 @@ def build_venv(room: BuildRoom, recipe: Recipe, lock: str) -> None:
         _develop(room, recipe, build, project, first=build_error("installing the project", done, text))
     else:
         raise build_error("installing the project", done, text)
+
+
+def _take_release(room: BuildRoom, recipe: Recipe, install: list[str], release: str) -> None:
+    """Put the generated files of the project's last release into the tree; an editable install finds them there."""
+    room.must(
+        [*install, "--target", f"{room.workdir}/release", "--require-hashes", "-r", room.write("release.txt", release)],
+        "taking generated files from the project's last release",
+    )
+    taken = take_released_files(room.work / "release", room.tree / recipe.subdir, work=room.work)
+    with room.log.open("a", encoding="utf-8") as log:
+        log.write(f"taken from the last release: {', '.join(taken) or 'nothing'}\n")
 
 
 def _develop(room: BuildRoom, recipe: Recipe, build: str, project: str, *, first: EnvironmentBuildError | None) -> None:

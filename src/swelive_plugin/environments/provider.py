@@ -367,8 +367,8 @@ class UvProvider:
                 (folder / "recipe.toml").read_text(encoding="utf-8"), where=f"{folder}/recipe.toml"
             )
             lock = (folder / "environment.lock").read_text(encoding="utf-8")
-        except OSError:
-            return None
+        except (OSError, UsageError):
+            return None  # gone, or in the words of another version: build again
         self.store.touch(key)
         return Environment(
             key=key,

@@ -50,6 +50,12 @@ _REQUIREMENTS = re.compile(
     r"(^|/)[^/]*(requirements?|reqs?|deps)[^/]*\.(txt|in|pip)$|(^|/)(requirements|reqs)/[^/]+\.(txt|in|pip)$",
     re.IGNORECASE,
 )
+_COLLECTED = re.compile(r"test_.*\.py$|.*_test\.py$|tests?\.py$|conftest\.py$")
+_DATA = re.compile(
+    r"(.*[_-])?(data|fixtures?|samples?|examples?|resources?|assets|snapshots?|inputs?|outputs?|expected|functional|"
+    r"cases|corpus|templates?|roots|files)",
+    re.IGNORECASE,
+)
 # What a project needs to make itself, never to test itself, unless its tests import it.
 _DEV_TOOLS = re.compile(
     r"^(black|ruff|isort|flake8.*|pycodestyle|pre-commit.*|tox.*|nox.*|twine|bump.*|commitizen|mkdocs.*|mkdocstrings.*|.*-theme|furo|codecov|"
@@ -69,7 +75,8 @@ class Recipe:
     ``cutoff`` is UTC: no upload after it counts, except for the packages in ``exceptions`` (name to their own date).
     ``subdir`` is where the packaging files are. ``install`` is ``editable``, ``develop`` (by ``setup.py develop``), or
     ``path`` where nothing can be installed and the tree itself is put on the import path. ``system`` names Debian
-    packages that the project's own CI installs.
+    packages that the project's own CI installs. ``released_files`` takes generated files
+    from the project's last release.
     """
 
     name: str = "full"
@@ -88,6 +95,7 @@ class Recipe:
     system: tuple[str, ...] = ()
     scm_version: bool = False
     needs_git: bool = False
+    released_files: bool = False
     reasons: tuple[str, ...] = field(default=(), compare=False)
 
     def with_requirements(self, added: Iterable[str], reason: str) -> Recipe:
@@ -143,19 +151,32 @@ def discover(
 def test_texts(files: RepoFiles, test_paths: Sequence[str], added: Mapping[str, str]) -> dict[str, str]:
     """Return the test files that matter: every conftest, the hidden tests' files, their neighbours, the added lines."""
     folders = {posixpath.dirname(path) for path in test_paths}
-    wanted = [path for path in files.paths if posixpath.basename(path) == "conftest.py" or path in test_paths]
-    near = (path for path in files.paths if path.endswith(".py") and posixpath.dirname(path) in folders)
+    wanted = [
+        path
+        for path in files.paths
+        if posixpath.basename(path) == "conftest.py" or (path in test_paths and _is_imported(path))
+    ]
+    near = (path for path in files.paths if posixpath.dirname(path) in folders and _is_imported(path))
     # where tests lie among the sources, their neighbours need what the project itself declares
     wanted += [
         path for path in near if re.search(r"(^|/)tests?(ing)?/", path) or _TESTY.search(posixpath.basename(path))
     ][:150]
     texts = {path: text for path in dict.fromkeys(wanted) if (text := files.read(path)) is not None}
     for path, text in added.items():
-        texts[f"{path} (added)"] = text
+        if _is_imported(path):
+            texts[f"{path} (added)"] = text
     return texts
 
 
 test_texts.__test__ = False  # type: ignore[attr-defined]  # pytest must not take it for a test
+
+
+def _is_imported(path: str) -> bool:
+    """Whether a file of the tests runs, so that what it imports is needed: a data file may import what nobody has."""
+    folder, name = posixpath.split(path)
+    if not name.endswith(".py"):
+        return False
+    return bool(_COLLECTED.match(name)) or not any(_DATA.fullmatch(part) for part in folder.split("/"))
 
 
 def _project_folder(files: RepoFiles, test_paths: Sequence[str]) -> str:

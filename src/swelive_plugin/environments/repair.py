@@ -20,11 +20,32 @@ _INSTEAD = re.compile(r"an address; the registry's (\S+) instead")
 def repaired(recipe: Recipe, log: str) -> Recipe | None:
     """Return the recipe changed by what ``log`` says went wrong, or ``None`` where it does not tell. The last reason
     says what."""
-    for attempt in (_missing_at_build, _hidden_by_date, _unknown, _conflict):
+    for attempt in (_guessed, _missing_at_build, _hidden_by_date, _unknown, _conflict):
         better = attempt(recipe, log)
         if better is not None and better != recipe:
             return better
     return None
+
+
+def _guessed(recipe: Recipe, log: str) -> Recipe | None:
+    """Leave out what only an import's name speaks for and what can't be built: the registry's is something else."""
+    failed = {
+        canonicalize_name(name)
+        for name in re.findall(
+            r"(?:Failed to (?:download and )?build|Failed to read) `([A-Za-z0-9._-]+?)(?:==| @|`)", log
+        )
+    }
+    guesses = {
+        name_of(why.split(":")[0]) for why in recipe.reasons if re.match(r"[\w.-]+: \S+( \(added\))? imports ", why)
+    }
+    out = failed & guesses
+    if not out:
+        return None
+    return replace(
+        recipe,
+        requirements=tuple(line for line in recipe.requirements if name_of(line) not in out),
+        reasons=(*recipe.reasons, f"only an import speaks for it, and it does not build: {', '.join(sorted(out))}"),
+    )
 
 
 def _missing_at_build(recipe: Recipe, log: str) -> Recipe | None:

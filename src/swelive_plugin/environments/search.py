@@ -19,6 +19,7 @@ from swelive_plugin.environments.era import parse_minor
 from swelive_plugin.environments.known_names import FIXTURES, INI_KEYS, MARKERS, OPTIONS
 from swelive_plugin.environments.pytest_needs import distribution_of
 from swelive_plugin.environments.recipe import Recipe
+from swelive_plugin.environments.requirements import name_of
 from swelive_plugin.errors import EnvironmentBuildError
 
 __all__ = ["SEARCHED_BY", "Attempt", "Found", "cause_of", "lesson", "search"]
@@ -123,7 +124,8 @@ def _identity(recipe: Recipe) -> tuple[object, ...]:
     return (
         recipe.python, recipe.install, recipe.cutoff, recipe.extras, frozenset(recipe.requirements),
         frozenset(recipe.constraints),
-        tuple(sorted(recipe.env.items())), recipe.needs_git, tuple(sorted(recipe.exceptions.items())),
+        tuple(sorted(recipe.env.items())), recipe.needs_git, recipe.released_files,
+        tuple(sorted(recipe.exceptions.items())),
     )  # fmt: skip
 
 
@@ -153,12 +155,27 @@ def lesson(recipe: Recipe, output: str, locked: Mapping[str, str]) -> Recipe | N
         better = replace(
             better, needs_git=True, reasons=(*better.reasons, "the tests look at the repository's own .git")
         )
+    broken = _breaks_the_session(output, locked)
+    kept = tuple(line for line in better.requirements if name_of(line) not in broken)
+    if kept != better.requirements:
+        why = f"plugins that break the session are left out: {', '.join(sorted(broken))}"
+        better = replace(better, requirements=kept, reasons=(*better.reasons, why))
     older = _below(better, output, locked)
     if older is not None:
         better = older
+    if better == recipe and recipe.project and not recipe.released_files and _lacks_generated(recipe, output):
+        # alone, and after all else: where there is no such release, nothing else is lost
+        why = "files that git ignores are missing: those of the project's last release"
+        better = replace(recipe, released_files=True, reasons=(*recipe.reasons, why))
     if better == recipe:
         return None
     return replace(better, name=f"{recipe.name.rstrip('+')}+")
+
+
+def _breaks_the_session(output: str, locked: Mapping[str, str]) -> set[str]:
+    """Return the pytest plugins, by distribution, in whose code pytest itself came to an end."""
+    tops = re.findall(r"^INTERNALERROR> +File \"[^\"\n]*/site-packages/(pytest_\w+)", output, re.MULTILINE)
+    return {str(name) for top in tops if (name := canonicalize_name(distribution_of(top))) in locked}
 
 
 def _option_plugin(text: str) -> str:
@@ -187,6 +204,21 @@ _NEEDS_GIT = re.compile(
     r"not a git repository|InvalidGitRepositoryError|unable to detect version for|LookupError: setuptools-scm|"
     r"No such file or directory: '[^']*/\.git\b|fatal: detected dubious ownership"
 )
+_LACKS_DATA = re.compile(
+    r"FileNotFoundError: [^\n]*'/testbed/|No such file or directory: '/testbed/|"
+    r"(?:files?|data|tables?|modules?|parser|extension)s? (?:is|are|was|were|has|have) not "
+    r"(?:available|found|built|been built|generated|been generated|compiled)|source checkout",
+    re.IGNORECASE,
+)
+
+
+def _lacks_generated(recipe: Recipe, output: str) -> bool:
+    """Whether the tests miss something that a step of the project makes: a data file, or one of its own modules."""
+    own = re.escape(re.sub(r"[-.]+", "_", recipe.project))
+    module = rf"No module named '?{own}\.[\w.]+|cannot import name '\w+' from (?:partially initialized module )?'{own}"
+    return bool(_LACKS_DATA.search(output) or re.search(module, output, re.IGNORECASE))
+
+
 _TOO_NEW = re.compile(
     r"cannot import name '\w+' from 'collections'|module 'collections' has no attribute|"
     r"No module named '?(?:imp|distutils|asynchat|asyncore|smtpd|cgi|pipes|telnetlib|lib2to3|parser|symbol)\b|"
