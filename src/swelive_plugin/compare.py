@@ -8,6 +8,7 @@ Read are our run folders, ``results.json`` and ``verdict.json``; SWE-bench's rep
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -38,6 +39,7 @@ __all__ = [
 Answer = Literal["resolved", "unresolved", "no verdict"]
 ANSWERS: tuple[Answer, ...] = ("resolved", "unresolved", "no verdict")
 _LISTS = ("FAIL_TO_PASS", "PASS_TO_PASS")
+_ATTEMPT = re.compile(r" \(attempt \d+\)\Z")
 _LOGS = ("test_output.txt", "post_patch_log.txt")
 
 
@@ -79,6 +81,17 @@ class Side:
     harness: str
     judged: Mapping[str, Judged] = field(repr=False)
 
+    @property
+    def instances(self) -> int:
+        """Of how many instances there are verdicts; each may have several attempts."""
+        return len({_ATTEMPT.sub("", name) for name in self.judged})
+
+    @property
+    def counted(self) -> str:
+        """How many verdicts there are, in words."""
+        several = "" if self.instances == len(self.judged) else f"{len(self.judged)} attempts at "
+        return f"{several}{self.instances} instance{'s' * (self.instances != 1)}"
+
 
 @dataclass(frozen=True)
 class Disagreement:
@@ -114,7 +127,7 @@ class Comparison:
 
     @property
     def compared(self) -> int:
-        """How many instances both sides have."""
+        """How many instances (attempts, where there are several) both sides have."""
         return sum(self.table.values())
 
     @property
@@ -177,7 +190,9 @@ def comparison_as_dict(comparison: Comparison) -> dict[str, Any]:
     """Return a comparison as plain values for JSON: the sides' names, the table, every disagreement."""
 
     def side(which: Side) -> dict[str, Any]:
-        return {"name": which.name, "harness": which.harness, "instances": len(which.judged)}
+        return {
+            "name": which.name, "harness": which.harness, "instances": which.instances, "attempts": len(which.judged),
+        }  # fmt: skip
 
     return {
         "a": side(comparison.a),
@@ -196,8 +211,8 @@ def comparison_lines(comparison: Comparison, *, limit: int = 50) -> list[str]:
     """Return a comparison as lines of text: the table, then at most ``limit`` disagreements with their rules."""
     a, b = comparison.a, comparison.b
     lines = [
-        f"A: {a.name} ({a.harness}, {len(a.judged)} instances)",
-        f"B: {b.name} ({b.harness}, {len(b.judged)} instances)",
+        f"A: {a.name} ({a.harness}, {a.counted})",
+        f"B: {b.name} ({b.harness}, {b.counted})",
     ]
     share = f" ({comparison.agreed / comparison.compared:.1%})" if comparison.compared else ""
     lines += ["", f"agreed on {comparison.agreed} of {comparison.compared}{share}", ""]

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -60,8 +61,10 @@ def mine(
     A merge commit stands for the whole change that it merged, any other commit for itself; the base is its first
     parent, so that the patch applies there as it is. ``since`` and ``until`` are dates in git's notation. ``max_files``
     passes over changes of more files (reformatting, releases). Raises `UsageError` for a folder that is no repository,
-    a branch that is not there, or a ``repo`` that is not ``owner/name``.
+    a branch that is not there, what is no date, or a ``repo`` that is not ``owner/name``.
     """
+    for option, date in (("--since", since), ("--until", until)):
+        _refuse_no_date(option, date)
     git_dir = _git_dir(repository)
     name = repo or _name_of(git_dir, repository)
     if not re.fullmatch(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9_][\w.-]*", name):
@@ -79,6 +82,28 @@ def mine(
         if limit is not None and len(rows) >= limit:
             break
     return Mined(tuple(_distinct(rows)), looked_at, dict(passed_over.most_common()), git_dir)
+
+
+# What git itself understands, as far as it is plain: it takes any other text for this very moment.
+_ISO_DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:\.\d+)?\s*(?:Z|[+-]\d\d:?\d\d)?)?")
+_WORDS_OF_TIME = re.compile(
+    r"@\d+|now|today|yesterday|(?:(?:a|an|last|\d+) (?:second|minute|hour|day|week|month|year)s?(?: ago)?[ ,]*)+|"
+    r"(?:\d{1,2} )?(?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)[a-z]* (?:\d{1,2},? )?\d{4}",
+    re.IGNORECASE,
+)
+
+
+def _refuse_no_date(option: str, text: str | None) -> None:
+    if text is None or _WORDS_OF_TIME.fullmatch(text.strip()):
+        return
+    if _ISO_DATE.fullmatch(text.strip()):
+        try:
+            datetime.fromisoformat(text.strip()[:10])
+        except ValueError:
+            pass
+        else:
+            return
+    raise UsageError(f"{option} {text!r} is no date", hint="write it as 2025-01-31, or as in '2 weeks ago'")
 
 
 def _git_dir(repository: Path) -> Path:

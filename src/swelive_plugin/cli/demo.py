@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from swelive_plugin.cli.options import settings_options
+from swelive_plugin.cli.options import Named, settings_options
 from swelive_plugin.grading.settings import Settings
 
 
@@ -16,7 +16,7 @@ from swelive_plugin.grading.settings import Settings
 @click.option(
     "-o",
     "--output",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=Named(file_okay=False),
     default=None,
     help="Keep the example's repository, dataset and reports here.  [default: a temporary folder]",
 )

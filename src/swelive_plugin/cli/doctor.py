@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+from swelive_plugin.cli.options import Named
+
 MARKS = {"ok": ("ok", "green"), "warn": ("look", "yellow"), "missing": ("MISSING", "red")}
 
 
@@ -14,7 +16,7 @@ MARKS = {"ok": ("ok", "green"), "warn": ("look", "yellow"), "missing": ("MISSING
 @click.option(
     "--cache",
     envvar="SWELIVE_CACHE_DIR",
-    type=click.Path(file_okay=False, path_type=Path, resolve_path=True),
+    type=Named(file_okay=False, resolve_path=True),
     help="The cache folder to look at.  [default: the platform's]",
 )
 @click.option("--offline", is_flag=True, help="Don't ask the package registry.")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from swelive_plugin.cli.options import dataset_options, settings_options
+from swelive_plugin.cli.options import build_options, cache_option, dataset_options
 from swelive_plugin.errors import SweliveError, UsageError
 from swelive_plugin.grading.settings import Settings, default_cache
 
@@ -21,13 +21,6 @@ if TYPE_CHECKING:
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
 _MIB = {"": 1 / 2**20, "K": 1 / 2**10, "M": 1.0, "G": 2.0**10, "T": 2.0**20}
-
-cache_option = click.option(
-    "--cache",
-    envvar="SWELIVE_CACHE_DIR",
-    type=click.Path(file_okay=False, path_type=Path, resolve_path=True),
-    help="Mirrors and environments.  [default: the platform's cache folder]",
-)
 
 
 @click.group("env", short_help="Build, show, list and remove environments.")
@@ -57,7 +50,7 @@ def mib_of(text: str) -> float:
 @dataset_options
 @click.option("-i", "--instance", "ids", multiple=True, metavar="ID", help="Only this instance; may be repeated.")
 @click.option("--redo", is_flag=True, help="Find the recipe anew, whatever was found for that commit before.")
-@settings_options
+@build_options
 def build(
     dataset: str,
     split: str | None,
@@ -122,7 +115,7 @@ def _provide(instance: Instance, settings: Settings, head: str = "") -> Environm
 @dataset_options
 @click.option("-i", "--instance", "instance_id", required=True, metavar="ID", help="The instance.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@settings_options
+@build_options
 def show(
     dataset: str,
     split: str | None,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from swelive_plugin.cli.options import dataset_options, settings_options
+from swelive_plugin.cli.options import Named, dataset_options, settings_options, warn_without_sandbox
 from swelive_plugin.grading.settings import Settings
 
 
@@ -16,7 +16,7 @@ from swelive_plugin.grading.settings import Settings
     "-o",
     "--output",
     "tier",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=Named(file_okay=False),
     required=True,
     metavar="TIER",
     help="The tier's folder; a generation that was stopped goes on there.",
@@ -58,7 +58,7 @@ def command(
     are drawn. TIER/tasks/<id>/ is what an agent may see (prompt.txt, setup.sh, check.sh, task.toml), TIER/oracle/<id>/
     the answer key. The options of a grade are recorded in each task.
 
-    Exit: 0, or 1 when the dataset did not have as many tasks as --limit asks for, 2 usage.
+    Exit: 0, or 1 when there is no task, or fewer than --limit asks for, 2 usage.
     """
     from swelive_plugin.cli.validate import line_of
     from swelive_plugin.sources.instances import load_instances
@@ -68,6 +68,8 @@ def command(
     instances = load_instances(dataset, split=split, start_month=start_month, end_month=end_month)
     wanted = tuple(name.strip() for name in repos.split(",") if name.strip())
     selection = Selection(None, None, wanted) if everything else Selection(limit or 10, per_repo, wanted)
+    if not no_validate:
+        warn_without_sandbox(settings)
     made = generate(
         list(instances),
         settings,
@@ -84,4 +86,5 @@ def command(
     click.echo(f"{len(tasks)} tasks of {len({task.repo for task in tasks})} repositories in {tier}")
     if tasks:
         click.echo(f"  swelive run {tier} --agent gold --agent noop -o {tier}-run")
-    return 1 if not everything and limit is not None and len(tasks) < limit else 0
+    asked = 1 if everything or limit is None else limit
+    return 1 if len(tasks) < asked else 0

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from swelive_plugin.cli.options import dataset_options, settings_options
+from swelive_plugin.cli.options import Named, dataset_options, settings_options
 from swelive_plugin.grading.settings import Settings
 
 
@@ -23,7 +23,7 @@ from swelive_plugin.grading.settings import Settings
 @click.option(
     "-o",
     "--output",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=Named(file_okay=False),
     default=Path("swelive-run"),
     show_default=True,
     help="The run folder; a run that was stopped goes on there.",

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import click
 
+from swelive_plugin.cli.options import Named
+
 
 @click.command("list", short_help="List the tasks of a tier.")
-@click.argument("tier", type=click.Path(path_type=Path))
+@click.argument("tier", type=Named())
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(tier: Path, as_json: bool) -> int:
     """List the tasks of TIER: id, repository, month, difficulty, and the first line of the issue."""

@@ -6,13 +6,15 @@ from pathlib import Path
 
 import click
 
+from swelive_plugin.cli.options import Named
+
 
 @click.command("mine", short_help="Find candidate instances in a git clone.")
-@click.argument("repository", type=click.Path(path_type=Path))
+@click.argument("repository", type=Named())
 @click.option(
     "-o",
     "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=Named(dir_okay=False),
     required=True,
     metavar="FILE",
     help="The candidates, as JSON lines.",

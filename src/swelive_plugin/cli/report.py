@@ -6,13 +6,15 @@ from pathlib import Path
 
 import click
 
+from swelive_plugin.cli.options import Named
+
 
 @click.command("report", short_help="Compare agents side by side.")
-@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("runs", nargs=-1, required=True, type=Named())
 @click.option(
     "--format", "form", type=click.Choice(["text", "json", "markdown"]), default="text", show_default=True, help="How."
 )
-@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write it to this file.")
+@click.option("-o", "--output", type=Named(dir_okay=False), help="Write it to this file.")
 def command(runs: tuple[Path, ...], form: str, output: Path | None) -> int:
     """Compare the agents of one or more RUN folders side by side.
 

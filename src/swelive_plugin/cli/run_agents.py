@@ -7,12 +7,12 @@ from pathlib import Path
 
 import click
 
-from swelive_plugin.cli.options import settings_options
+from swelive_plugin.cli.options import Named, settings_options, tell_kept, warn_without_sandbox
 from swelive_plugin.grading.settings import Settings
 
 
 @click.command("run", short_help="Run agents over a tier.")
-@click.argument("tier", type=click.Path(path_type=Path))
+@click.argument("tier", type=Named())
 @click.option(
     "--agent",
     "agents",
@@ -24,7 +24,7 @@ from swelive_plugin.grading.settings import Settings
 @click.option(
     "-o",
     "--output",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=Named(file_okay=False),
     required=True,
     metavar="RUN",
     help="The run's folder; a run that was stopped goes on there.",
@@ -119,9 +119,11 @@ def command(
             err=True,
         )
 
+    wanted = agents_of(agents)
+    warn_without_sandbox(settings)
     done = run_agents(
         chosen,
-        agents_of(agents),
+        wanted,
         Surroundings(
             env=_variables(agent_env),
             mounts=agent_mount,
@@ -137,7 +139,8 @@ def command(
         tasks=tasks,
         workers=workers,
         finished=finished,
-        step=lambda who, text: click.echo(f"  {who}: {visible(text, limit=160)}", err=True),
+        kept=lambda number: tell_kept(number, total, "attempted"),
+        step=lambda who, text: click.echo(f"  {who}: {visible(text)}", err=True),
     )
     comparison = compare_runs([output])
     click.echo(json_of(comparison) if as_json else as_text(comparison))

@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 import msgspec
 
+from swelive_plugin.cli.options import tell_kept, warn_without_sandbox
 from swelive_plugin.core.instance import Instance
 from swelive_plugin.core.prediction import Prediction
 from swelive_plugin.core.verdict import EXIT_NO_VERDICT, EXIT_NOT_RESOLVED, Status, Verdict
@@ -112,6 +113,7 @@ class Run:
     ) -> list[Verdict]:
         """Grade under a progress display; on Ctrl-C the run's reports are written with what is finished."""
         by_id = {instance.instance_id: instance for instance in self.instances}
+        warn_without_sandbox(settings)
         with RunProgress(len(predictions)) as progress:
             watch = _Watch(progress)
             try:
@@ -124,6 +126,7 @@ class Run:
                     executor=executor,
                     redo=redo,
                     observer=watch,
+                    kept=lambda number: tell_kept(number, len(predictions), "graded"),
                 )
             except KeyboardInterrupt:
                 self.write_reports(watch.done)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from swelive_plugin.cli.options import dataset_options
+from swelive_plugin.cli.options import Named, dataset_options
 from swelive_plugin.errors import InfraError, UsageError
 
 if TYPE_CHECKING:
@@ -32,15 +32,13 @@ KINDS = ("events", "log", "junit", "report-log", "json-report", "ctrf")
 @click.option(
     "--runs",
     metavar="DIR",
-    type=click.Path(path_type=Path),
+    type=Named(),
     help="A folder of runs (CI artefacts, an old evaluation): score every instance that has evidence there.",
 )
 @click.option("--policy", default="swelive", show_default=True, help="How outcomes count.")
 @click.option("--scope", type=click.Choice(["f2p-files", "all"]), default=None, help="Which listed tests were to run.")
 @click.option("--root", default="", metavar="PATH", help="The checkout's path in that run, if it shows in test ids.")
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), help="Write the verdict to this file; with --runs, a run folder."
-)
+@click.option("-o", "--output", type=Named(), help="Write the verdict to this file; with --runs, a run folder.")
 @click.option("--json", "as_json", is_flag=True, help="Print the verdict as JSON; with --runs, the results.")
 def command(
     dataset: str,

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import click
 
-_TASK = click.argument("task", type=click.Path(path_type=Path))
-_FOLDER = click.argument("folder", type=click.Path(path_type=Path))
+from swelive_plugin.cli.options import Named, warn_without_sandbox
+
+_TASK = click.argument("task", type=Named())
+_FOLDER = click.argument("folder", type=Named())
 
 
 @click.group("task", short_help="Set up or check one task.")
@@ -36,7 +38,7 @@ def setup(task: Path, folder: Path) -> int:
 @command.command("check")
 @_TASK
 @_FOLDER
-@click.option("-o", "--output", type=click.Path(file_okay=False, path_type=Path), help="Keep the reports here.")
+@click.option("-o", "--output", type=Named(file_okay=False), help="Keep the reports here.")
 @click.option("--json", "as_json", is_flag=True, help="Print the verdict as JSON.")
 def check(task: Path, folder: Path, output: Path | None, as_json: bool) -> int:
     """Grade the work tree FOLDER of TASK as it is. Exit: 0 pass, 1 fail, 2 usage, 3 no verdict."""
@@ -56,6 +58,7 @@ def check(task: Path, folder: Path, output: Path | None, as_json: bool) -> int:
     def tell(text: str) -> None:
         click.echo(text, err=True)
 
+    warn_without_sandbox(settings)
     work = collect_from(chosen, folder, settings, tell)
     verdict = grade(instance, Prediction(chosen.id, work.patch), settings, folder=output, progress=tell)
     if output is not None:

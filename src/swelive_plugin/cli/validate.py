@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from swelive_plugin.cli.options import dataset_options, settings_options
+from swelive_plugin.cli.options import Named, dataset_options, session_options, tell_kept, warn_without_sandbox
 from swelive_plugin.grading.settings import Settings
 
 
@@ -16,7 +16,7 @@ from swelive_plugin.grading.settings import Settings
 @click.option(
     "-o",
     "--output",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=Named(file_okay=False),
     default=Path("swelive-validation"),
     show_default=True,
     help="The folder for all that comes of it; a run that was stopped goes on there.",
@@ -33,7 +33,7 @@ from swelive_plugin.grading.settings import Settings
 @click.option("--no-search", is_flag=True, help="Take the first recipe that builds, try no other.")
 @click.option("-w", "--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Instances at once.")
 @click.option("--redo", is_flag=True, help="Validate again what the folder already holds.")
-@settings_options
+@session_options
 def command(
     dataset: str,
     split: str | None,
@@ -75,6 +75,7 @@ def command(
         count[validation.reason.value if validation.reason else "kept"] += 1
         click.echo(f"[{count.total()}/{len(instances)}] {line_of(validation)}", err=True)
 
+    warn_without_sandbox(settings)
     found = validate_all(
         list(instances),
         settings,
@@ -83,7 +84,8 @@ def command(
         workers=workers,
         redo=redo,
         finished=finished,
-        step=lambda name, text: click.echo(f"  {name}: {visible(text, limit=160)}", err=True),
+        kept=lambda number: tell_kept(number, len(instances), "validated"),
+        step=lambda name, text: click.echo(f"  {name}: {visible(text)}", err=True),
     )
     click.echo(f"kept {count.pop('kept', 0)} of {len(instances)}")
     for reason, number in count.most_common():
@@ -110,4 +112,4 @@ def line_of(validation: object) -> str:
             f"PASS_TO_PASS {len(lists.pass_to_pass)}{flaky}"
         )
     assert validation.reason is not None
-    return f"{validation.instance_id}: {validation.reason.value}: {visible(validation.message, limit=200)}"
+    return f"{validation.instance_id}: {validation.reason.value}: {visible(validation.message)}"

@@ -82,7 +82,9 @@ def instance_from_row(row: Mapping[str, Any], *, where: str = "the dataset") -> 
     """
     for key in _NEEDED:
         value = row.get(key)
-        if not isinstance(value, str) or not value.strip():
+        if value is not None and not isinstance(value, str):
+            raise DatasetError(f"{where}: {key} is {value!r:.60}, and must be a string", hint=f'write "{key}": "…"')
+        if value is None or not value.strip():
             raise DatasetError(
                 f"{where}: the row has no {key!r}", hint=f"a row needs {', '.join(_NEEDED)}, patch and test_patch"
             )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -49,10 +49,12 @@ def grade_all(
     executor: str = "threads",
     redo: bool = False,
     observer: Observer | None = None,
+    kept: Callable[[int], None] = lambda _: None,
 ) -> list[Verdict]:
     """Return one verdict per prediction, in their order; each is written to ``out`` as soon as it is there.
 
-    What ``out`` holds for the same patch, instance and options is kept unless ``redo``. On Ctrl-C running grades are
+    What ``out`` holds for the same patch, instance and options is kept unless ``redo``; ``kept`` is told how many these
+    are, before any other is graded. On Ctrl-C running grades are
     stopped and `KeyboardInterrupt` goes on; what is finished stays. Raises `UsageError` for a prediction whose instance
     is not in ``instances``, an unknown policy or executor, or a folder that another run holds.
     """
@@ -69,9 +71,11 @@ def grade_all(
             there = None if redo else folder.finished(instances[prediction.instance_id], prediction, settings)
             if there is not None:
                 verdicts[number] = there
-                observer.finished(there)
             else:
                 waiting.append(number)
+        kept(len(verdicts))
+        for there in verdicts.values():
+            observer.finished(there)
         if waiting:
             # refuse before any work, not after
             sandbox_named(settings.sandbox, require=settings.require_sandbox)

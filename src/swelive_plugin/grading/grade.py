@@ -118,7 +118,12 @@ def check_instance(grade: Grade) -> Verdict | None:
 
 
 def check_prediction(grade: Grade) -> Verdict | None:
-    """An empty patch is a status of its own and runs nothing."""
+    """An empty patch is a status of its own and runs nothing; a row without a gold patch has no prediction to judge."""
+    if grade.prediction.is_empty and grade.prediction.source == "gold":
+        raise InstanceError(
+            f"{grade.instance.instance_id} has no gold patch: its row's patch is empty, so there is nothing to grade",
+            hint="give predictions with -p, or a dataset whose rows have a patch",
+        )
     if grade.prediction.is_empty:
         return grade.verdict(Status.EMPTY_PATCH, [Reason("empty_patch", "the prediction is empty: nothing was run")])
     return None

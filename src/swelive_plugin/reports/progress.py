@@ -62,7 +62,7 @@ class RunProgress:
             self._running[instance_id, attempt] = (step, since)
             if self._live is None and before and step != before:  # the first step only says that it begins
                 name = visible(instance_id) + (f" (attempt {attempt})" if attempt > 1 else "")
-                self._console.print(Text(f"  {name}: {visible(step, limit=160)}"), soft_wrap=True, highlight=False)
+                self._console.print(Text(f"  {name}: {visible(step)}"), soft_wrap=True, highlight=False)
 
     def finished(self, verdict: Verdict) -> None:
         """Tell a verdict; it gets a line of its own that stays."""

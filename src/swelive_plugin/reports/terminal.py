@@ -14,7 +14,7 @@ __all__ = ["Line", "result_line", "style_of", "summary_lines", "verdict_lines", 
 
 Style = Literal["good", "bad", "warn", "dim", "plain"]
 
-_MESSAGE_LIMIT = 300  # characters: a line is for the eye, verdict.json holds the whole text
+_MESSAGE_LIMIT = 1000  # characters: a terminal breaks such a line where it ends; verdict.json holds the whole text
 _WORDS = {Status.EMPTY_PATCH: "the patch is empty: nothing was run"}
 
 
@@ -144,7 +144,7 @@ def result_line(verdict: Verdict, done: int, total: int) -> str:
     """Return one line for a run's progress: how many are done, the status, the instance, the seconds, the cause."""
     width = len(str(total))
     attempt = f" (attempt {verdict.attempt})" if verdict.attempt > 1 else ""
-    cause = f"  {visible(cause_of(verdict), limit=120)}".rstrip()
+    cause = f"  {_short(cause_of(verdict))}".rstrip()
     name = visible(verdict.instance_id) + attempt
     return f"[{done:>{width}}/{total}] {verdict.status.value:<16} {name}  {verdict.duration_s:.1f} s{cause}"
 

@@ -14,6 +14,10 @@ __all__ = ["BUILT_IN", "Agent", "agents_of"]
 
 BUILT_IN = ("gold", "noop")
 
+PLACES = ("workdir", "prompt_file", "out_dir")
+"""What a command may name in braces."""
+
+_PLACEHOLDER = re.compile(r"(?<![${])\{([A-Za-z_]\w*)\}(?!\})")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
 
 
@@ -35,7 +39,8 @@ class Agent:
 def agents_of(given: Sequence[str]) -> list[Agent]:
     """Return the agents that ``NAME='command'`` and the words ``gold`` and ``noop`` describe.
 
-    Raises `UsageError` for a name that can't name a folder, one that is there twice, and an empty command.
+    Raises `UsageError` for a name that can't name a folder, one that is there twice, an empty command, and an unknown
+    placeholder in one.
     """
     agents: dict[str, Agent] = {}
     for text in given:
@@ -51,6 +56,13 @@ def agents_of(given: Sequence[str]) -> list[Agent]:
             raise UsageError(f"the agent's name {name!r} can't name a folder", hint="use letters, digits, . _ + -")
         if separator and not command.strip():
             raise UsageError(f"the agent {name!r} has an empty command")
+        for found in _PLACEHOLDER.findall(command):
+            if found not in PLACES:
+                known = ", ".join(f"{{{place}}}" for place in PLACES)
+                raise UsageError(
+                    f"the agent {name!r} has an unknown placeholder {{{found}}} in its command",
+                    hint=f"there are {known}; what the shell itself is to see in braces needs a space inside them",
+                )
         if name in agents:
             raise UsageError(f"the agent {name!r} is given twice", hint="for more than one try there is --attempts")
         agents[name] = Agent(name, command.strip())

@@ -17,6 +17,7 @@ from typing import Any
 
 from swelive_plugin.core.instance import Instance
 from swelive_plugin.environments import TESTBED, Environment
+from swelive_plugin.errors import InstanceError
 from swelive_plugin.grading.settings import Progress, Settings, scratch
 from swelive_plugin.sandbox import Command, Limits, Mount, Sandbox
 from swelive_plugin.tier.agents import Agent, Surroundings
@@ -111,6 +112,8 @@ def _built_in(agent: Agent, instance: Instance, base: Path, tree: Path, log: Pat
     began = time.perf_counter()
     log.write_text("", "utf-8")
     if agent.name == "gold":
+        if not instance.patch.strip():
+            raise InstanceError(f"{instance.instance_id} has no gold patch: its row's patch is empty")
         text, _ = normalise_patch(instance.patch, tree)
         apply_patch(text, tree, what="the gold patch")
     return AgentRun("exit", 0, round(time.perf_counter() - began, 3), work=collect_work(base, tree))

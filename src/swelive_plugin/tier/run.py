@@ -18,7 +18,7 @@ from swelive_plugin.core.instance import Instance
 from swelive_plugin.core.prediction import Prediction
 from swelive_plugin.core.verdict import Reason, Status, Verdict
 from swelive_plugin.environments import Environment, Trial
-from swelive_plugin.errors import EnvironmentBuildError, SweliveError, UsageError
+from swelive_plugin.errors import EnvironmentBuildError, InstanceError, SweliveError, UsageError
 from swelive_plugin.extensions import environment_provider, policy_named, sandbox_named
 from swelive_plugin.grading.controls import run_controls, trial_of
 from swelive_plugin.grading.grade import grade
@@ -86,13 +86,15 @@ def run_agents(
     workers: int = 1,
     finished: Finished = lambda _, __: None,
     step: Callable[[str, str], None] = lambda _, __: None,
+    kept: Callable[[int], None] = lambda _: None,
 ) -> list[tuple[Attempt, Verdict]]:
     """Return each attempt with its verdict, by number, agent and task; ``out`` keeps them as they come.
 
-    ``tasks`` names those to run, all by default. What ``out`` holds of the same agent, task and surroundings is kept; a
-    patch that is there ungraded is graded. The tier is read before any agent starts, so what an agent writes into it
-    (possible only without a sandbox) changes nothing and is flagged. Raises `UsageError` for unknown tasks, an agent's
-    name that stood for another command in ``out``, or a folder that another run holds.
+    ``tasks`` names those to run, all by default. What ``out`` holds of the same agent, task and surroundings is kept;
+    a patch that is there ungraded is graded. ``kept`` is told how many attempts are there, before any other begins.
+    The tier is read before any agent starts, so what an agent writes into it (possible only without a sandbox) changes
+    nothing and is flagged. Raises `UsageError` for unknown tasks, an agent's name that stood for another command in
+    ``out``, or a folder that another run holds.
     """
     chosen = _chosen(tier, tasks)
     given = {task.id: (task.instance(), task.settings(settings)) for task in chosen}
@@ -107,6 +109,7 @@ def run_agents(
         for _, task_settings in given.values():
             sandbox_named(task_settings.sandbox, require=task_settings.require_sandbox)
         runner = _Runner(tier, surroundings, {name: told for name, (_, told) in given.items()}, step)
+        kept(sum(runner.there(item, runner.settings[item.task.id]) is not None for item in items))
         done: list[tuple[Attempt, Verdict]] = []
         try:
             for _, (attempt, verdict) in in_pool(runner.one, items, workers=workers):
@@ -258,7 +261,8 @@ class _Runner:
         except UsageError:
             raise
         except Exception as error:  # whatever it is, it must not end the other attempts
-            status = Status.ENV_ERROR if isinstance(error, EnvironmentBuildError) else Status.ERROR
+            kinds = ((EnvironmentBuildError, Status.ENV_ERROR), (InstanceError, Status.INVALID_INSTANCE))
+            status = next((status for kind, status in kinds if isinstance(error, kind)), Status.ERROR)
             evidence = error.evidence if isinstance(error, SweliveError) else traceback.format_exc()
             reason = Reason("agent_not_run", f"the agent was not run: {error}", evidence=evidence)
             verdict = Verdict(item.task.id, status, reasons=(reason,), model=item.agent.name, attempt=item.number)

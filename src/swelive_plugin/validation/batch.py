@@ -40,10 +40,12 @@ def validate_all(
     redo: bool = False,
     finished: Finished = lambda _: None,
     step: Step = lambda _, __: None,
+    kept: Callable[[int], None] = lambda _: None,
 ) -> list[Validation]:
     """Return the validation of each instance, in order; each is written as soon as it is there.
 
-    What ``out`` holds for the same instance and options is kept unless ``redo``. ``finished`` is called in the caller's
+    What ``out`` holds for the same instance and options is kept unless ``redo``; ``kept`` is told how many these are.
+    ``finished`` is called in the caller's
     own thread, ``step`` from the workers. On Ctrl-C the files of what is finished are written and the interrupt goes
     on. Raises `UsageError` for options that can't be met or a folder that another run holds.
     """
@@ -57,7 +59,9 @@ def validate_all(
                 waiting.append(instance)
             else:
                 found[instance.instance_id] = there
-                finished(there)
+        kept(len(found))
+        for there in found.values():
+            finished(there)
         if waiting:
             sandbox_named(settings.sandbox, require=settings.require_sandbox)
 
