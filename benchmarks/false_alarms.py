@@ -24,9 +24,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN")
     given = parser.parse_args()
-    verdicts = [
-        json.loads(path.read_text("utf-8")) for run in given.runs for path in sorted(run.rglob("verdict.json"))
-    ]
+    verdicts = [json.loads(path.read_text("utf-8")) for run in given.runs for path in sorted(run.rglob("verdict.json"))]
     judged = [verdict for verdict in verdicts if verdict["status"] in JUDGED]
     flagged = [verdict for verdict in judged if verdict["review"]]
     mutated = sum(verdict["integrity"].get("mutation", "not run") != "not run" for verdict in judged)

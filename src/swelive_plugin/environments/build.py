@@ -156,6 +156,7 @@ def first_cause(text: str) -> str:
         r"^.*No solution found[^\n]*\n(?:[^\n]*╰─▶|\s*cause:)?\s*([^\n]+)",
         r"fatal error: ([^\n]+: No such file or directory)",
         r"(No space left on device)",
+        r"(Program '[^'\n]+' not found)",
         r"(Hash mismatch for `[^`\n]+`)",
         r"^\s*([\w.]*(?:Error|Exception): [^\n]+)",
         r"^\s*(error: [^\n]+)",
@@ -173,6 +174,9 @@ def build_hint(text: str) -> str:
     header = re.search(r"fatal error: (\S+): No such file or directory", text)
     if header:
         return f"a header is missing: apt-file search {header.group(1)}"
+    program = re.search(r"Program '([\w.+-]+)[^'\n]*' not found", text)
+    if program:
+        return f"a program is missing: apt-get install {program.group(1)}, or what your system calls it"
     missing = re.search(
         r"(?:command not found|not found on PATH|Could not find|unable to find)[: ]+['\"]?([\w.+-]+)", text
     )
@@ -321,7 +325,7 @@ def build_venv(room: BuildRoom, recipe: Recipe, lock: str) -> None:
     if release.strip():
         _take_release(room, recipe, install, release)
     project = f"{room.testbed}/{recipe.subdir}".rstrip("/")
-    if recipe.install == "develop":
+    if recipe.install == "develop" or _before_editables(recipe, build):
         _develop(room, recipe, build, project, first=None)
         return
     if recipe.build_backend.startswith("mesonpy"):
@@ -340,6 +344,12 @@ def build_venv(room: BuildRoom, recipe: Recipe, lock: str) -> None:
         _develop(room, recipe, build, project, first=build_error("installing the project", done, text))
     else:
         raise build_error("installing the project", done, text)
+
+
+def _before_editables(recipe: Recipe, build: str) -> bool:
+    """Whether that day's setuptools is older than the hook for editable installs, which came with 64."""
+    version = locked_versions(build).get("setuptools", "")
+    return "setuptools" in recipe.build_backend and version.split(".")[0].isdigit() and int(version.split(".")[0]) < 64
 
 
 def _take_release(room: BuildRoom, recipe: Recipe, install: list[str], release: str) -> None:
