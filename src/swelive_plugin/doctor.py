@@ -20,7 +20,7 @@ from typing import Literal
 
 import psutil
 
-from swelive_plugin.errors import MissingProgram, SweliveError
+from swelive_plugin.errors import InfraError, MissingProgram, SweliveError
 
 __all__ = ["Check", "examine"]
 
@@ -212,6 +212,8 @@ def _cgroup_memory() -> int | None:
 
 
 def _disk(cache: Path) -> Check:
+    from swelive_plugin.environments.store import Store
+
     folder = cache
     while not folder.exists():
         folder = folder.parent
@@ -221,6 +223,10 @@ def _disk(cache: Path) -> Check:
         return Check(
             "disk", "missing", f"{folder} can't be written to", "set SWELIVE_CACHE_DIR to a folder of your own"
         )
+    try:
+        Store(cache / "environments").check_version()
+    except InfraError as error:
+        return Check("disk", "missing", error.message, error.hint)
     if free < 5:
         return Check("disk", "warn", text, "an environment takes 0.1 to 2 GiB: `swelive env gc`, or SWELIVE_CACHE_DIR")
     return Check("disk", "ok", text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import subprocess
 from collections.abc import Iterator
@@ -176,3 +177,28 @@ def test_attempts_are_not_counted_as_instances(
     assert swelive("compare", tmp_path / "run", tmp_path / "run", "--json") == 0
     side = json.loads(capsys.readouterr().out)["a"]
     assert (side["instances"], side["attempts"]) == (1, 3)
+
+
+def test_full_disk_says_what_to_do(
+    project: Project, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("swelive_plugin.cli.running.grade_all", full)
+    assert grade(project, "empty", tmp_path / "run") == 3
+    told = capsys.readouterr().err
+    assert "No space left on device" in told
+    assert "make room" in told
+
+
+def test_gold_control_that_runs_nothing_shows_pytests_last_words(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A broken pyproject.toml was told as exit status 4 alone."""
+    broken = {**BASE, "pyproject.toml": "[project\n"}
+    project = make_project(tmp_path, broken, gold=GOLD, tests=TESTS, f2p=["tests/test_calc.py::test_add[one"], p2p=[])
+    grade(project, "gold", tmp_path / "run")
+    verdict = json.loads((tmp_path / "run" / "o__proj-1" / "verdict.json").read_text())
+    assert verdict["status"] == "env_error"
+    assert "pyproject.toml: " in capsys.readouterr().err

@@ -313,7 +313,7 @@ def test_the_key_changes_with_all_that_an_environment_depends_on_and_with_nothin
         ("exit", "ERROR: Program 'bison win_bison' not found or not executable", "bison", "apt-get install bison"),
         ("exit", "error: [Errno 28] No space left on device", "No space left", "gc --max-size"),
         ("wall_clock", "Password: ", "it hangs, or waits for input", ""),
-        ("exit", "error: Hash mismatch for `attrs`", "Hash mismatch", "remove environment.lock"),
+        ("exit", "error: Hash mismatch for `attrs`", "Hash mismatch", "env build --redo"),
     ],
 )
 def test_a_failed_build_says_how_it_ended_and_what_to_do(ended_by: str, text: str, said: str, hint: str) -> None:

@@ -148,7 +148,7 @@ def test_a_store_of_another_version_is_refused_with_what_to_do(tmp_path: Path) -
     (root / "store.json").write_text(json.dumps({"version": 99}))
     with pytest.raises(InfraError, match="made by another version") as caught:
         Store(root).open()
-    assert "--cache-dir" in caught.value.hint
+    assert "--cache" in caught.value.hint
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{"])

@@ -35,7 +35,9 @@ def command() -> None:
 def _store(cache: Path | None) -> Store:
     from swelive_plugin.environments.store import Store
 
-    return Store((cache or default_cache()) / "environments")
+    store = Store((cache or default_cache()) / "environments")
+    store.check_version()
+    return store
 
 
 def mib_of(text: str) -> float:

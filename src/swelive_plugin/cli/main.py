@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import signal
 import sys
@@ -100,6 +101,10 @@ def main(args: list[str] | None = None) -> None:
     except OSError as error:  # a full or read-only disk, a folder that is a file
         where = f": {error.filename}" if error.filename else ""
         click.echo(f"swelive: {error.strerror or error}{where}", err=True)
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            click.echo(
+                "  make room for the reports (-o) and the cache, then run again: what is finished is kept", err=True
+            )
         status = EXIT_NO_VERDICT
     sys.exit(status if isinstance(status, int) else 0)
 

@@ -25,7 +25,7 @@ from swelive_plugin.environments.interpreters import Interpreter
 from swelive_plugin.environments.recipe import Recipe
 from swelive_plugin.environments.released import take_released_files
 from swelive_plugin.environments.uv import Uv, mounts_and_variables
-from swelive_plugin.errors import EnvironmentBuildError
+from swelive_plugin.errors import EnvironmentBuildError, InfraError, SweliveError
 from swelive_plugin.sandbox import Command, Completed, Limits, Mount, Sandbox
 
 __all__ = ["BuildRoom", "BuildStopped", "build_venv", "environment_key", "layout_of", "resolve_lock"]
@@ -138,15 +138,17 @@ def environment_key(
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:40]
 
 
-def build_error(what: str, done: Completed, text: str) -> EnvironmentBuildError:
-    """Return the error that says which step failed, how, and what it printed last."""
+def build_error(what: str, done: Completed, text: str) -> EnvironmentBuildError | InfraError:
+    """Return the error that says which step failed, how, and what it printed last; a full disk is our side's."""
     tail = "\n".join(text.rstrip().splitlines()[-40:])
     how = {
         "exit": f"exit status {done.exit_status}",
         "wall_clock": f"stopped after {done.duration_s:.0f} s: it hangs, or waits for input that never comes",
         "output": "stopped: it printed too much",
     }.get(done.ended_by, f"ended by {done.ended_by}")
-    kind = EnvironmentBuildError if done.ended_by in ("exit", "signal") else BuildStopped
+    kind: type[EnvironmentBuildError | InfraError] = BuildStopped
+    if done.ended_by in ("exit", "signal"):
+        kind = InfraError if "No space left on device" in tail else EnvironmentBuildError
     return kind(f"{what} failed ({how}): {first_cause(text)}", hint=build_hint(text), evidence=tail)
 
 
@@ -154,6 +156,7 @@ def first_cause(text: str) -> str:
     """Return the line of a log that tells most."""
     patterns = (
         r"^.*No solution found[^\n]*\n(?:[^\n]*╰─▶|\s*cause:)?\s*([^\n]+)",
+        r"cause: (Invalid `pyproject\.toml`\n\s*cause: TOML parse error[^\n]*)",
         r"fatal error: ([^\n]+: No such file or directory)",
         r"(No space left on device)",
         r"(Program '[^'\n]+' not found)",
@@ -164,9 +167,18 @@ def first_cause(text: str) -> str:
     for pattern in patterns:
         found = re.search(pattern, text, re.MULTILINE)
         if found:
-            return (found.group(1) if found.groups() else found.group(0)).strip()[:300]
+            line = found.group(1) if found.groups() else found.group(0)
+            return re.sub(r"\n\s*cause:", ":", line).strip()[:300]
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[-1][:300] if lines else "it printed nothing"
+
+
+_BUILD_HINTS = (
+    ("TOML parse error", "the pyproject.toml of the base commit is broken: nobody can install the project"),
+    (r"EOFError: EOF when reading a line", "its build asks for input, and nobody is there to answer"),
+    (r"Distribution not found at: file:", "it names a path of its developers' own machine"),
+    (r"was not found in the package registry", "is it on an index of your own? Then name that with UV_INDEX"),
+)
 
 
 def build_hint(text: str) -> str:
@@ -183,9 +195,12 @@ def build_hint(text: str) -> str:
     if re.search(r"No space left on device", text):
         return "the disk is full: `swelive env gc --max-size 10G` makes room"
     if re.search(r"(?:hash mismatch|Hash mismatch|no versions? of \S+|was yanked|there is no version of)", text):
-        return "a package of the lock can't be had any more: remove environment.lock to resolve again"
+        return "a package of the lock can't be had any more: `swelive env build --redo` resolves again"
     if re.search(r"offline|network (?:was )?disabled", text, re.IGNORECASE) and re.search(r"cache", text):
         return "not in uv's cache: run once without --offline"
+    for pattern, told in _BUILD_HINTS:
+        if re.search(pattern, text):
+            return told
     return f"{missing.group(1)} may be missing on this machine" if missing else ""
 
 
@@ -363,7 +378,7 @@ def _take_release(room: BuildRoom, recipe: Recipe, install: list[str], release: 
         log.write(f"taken from the last release: {', '.join(taken) or 'nothing'}\n")
 
 
-def _develop(room: BuildRoom, recipe: Recipe, build: str, project: str, *, first: EnvironmentBuildError | None) -> None:
+def _develop(room: BuildRoom, recipe: Recipe, build: str, project: str, *, first: SweliveError | None) -> None:
     """Install as pip did before setuptools 64: ``setup.py develop``, with that day's build requirements beside it."""
     # without a setup.py pip made one up
     has_setup = (room.tree / recipe.subdir / "setup.py").exists()

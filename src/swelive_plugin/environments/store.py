@@ -91,17 +91,25 @@ class Store:
             marker = self.root / "store.json"
             if not marker.exists():
                 atomic_write(marker, json.dumps({"version": _VERSION}))
+        except OSError as error:
+            raise InfraError(f"the environment store {self.root} can't be used: {error}", hint="see --cache") from error
+        self.check_version()
+
+    def check_version(self) -> None:
+        """Return if the store is of this version, or not there yet. Raises `InfraError` if another version made it."""
+        marker = self.root / "store.json"
+        try:
+            if not marker.exists():
+                return
             said = json.loads(marker.read_text(encoding="utf-8"))
             version = said.get("version") if isinstance(said, dict) else None
         except (OSError, ValueError) as error:
-            raise InfraError(
-                f"the environment store {self.root} can't be used: {error}", hint="see --cache-dir"
-            ) from error
+            raise InfraError(f"the environment store {self.root} can't be used: {error}", hint="see --cache") from error
         if version != _VERSION:
             raise InfraError(
                 f"the environment store {self.root} was made by another version of this package (layout {version}, "
                 f"this one writes {_VERSION})",
-                hint="use another --cache-dir, or remove that folder",
+                hint="use another --cache, or remove that folder",
             )
 
     @contextmanager

@@ -348,12 +348,14 @@ def _against_controls(grade: Grade, verdict: Verdict) -> Verdict:
         return verdict
     if controls.gold is not None and _fails_like(controls.gold.verdict, verdict):
         why = controls.gold.verdict.reasons[0] if controls.gold.verdict.reasons else Reason("unknown", "")
+        said = end_of_output(controls.gold.folder / "test_output.txt") if controls.gold.ran_nothing else ""
+        first = ": ".join([why.message, *said.splitlines()[-1:]])
         told = Reason(
             "gold_control_fails",
             f"{len(controls.fail_under_gold)} of {len(verdict.fail_to_pass)} FAIL_TO_PASS tests fail here with the "
-            f"gold patch too: this environment can't judge it. First: {why.message}",
+            f"gold patch too: this environment can't judge it. First: {first}",
             test=controls.fail_under_gold[0],
-            evidence=end_of_output(controls.gold.folder / "test_output.txt") if controls.gold.ran_nothing else "",
+            evidence=said,
         )
         return replace(verdict, status=Status.ENV_ERROR, reasons=(told, *verdict.reasons))
     if controls.gold is None and controls.base.ran_nothing and not grade_ran(grade):
