@@ -15,6 +15,7 @@ __all__ = [
     "Integrity",
     "PatchReport",
     "Reason",
+    "RebuildReport",
     "Status",
     "TestVerdict",
     "Verdict",
@@ -130,13 +131,33 @@ class TestVerdict:
 
 
 @dataclass(frozen=True)
+class RebuildReport:
+    """How the project's extension modules were built again, because the patch touches what they are made of.
+
+    ``because`` lists the touched paths. ``replaced`` are the compiled modules that went into the graded tree,
+    ``refused`` those that did not, with the reason. ``failed`` holds the compiler's words where it did not build.
+    """
+
+    because: tuple[str, ...] = ()
+    command: str = ""
+    duration_s: float = 0.0
+    replaced: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
+    failed: str = ""
+
+
+@dataclass(frozen=True)
 class PatchReport:
-    """How the prediction was applied: the strictness that worked, repairs, and what was put back afterwards."""
+    """How the prediction was applied: the strictness that worked, repairs, and what was put back afterwards.
+
+    ``rebuild`` is there where the project has extension modules and the patch touches what they are made of.
+    """
 
     strictness: str = ""
     repairs: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     restored: tuple[str, ...] = ()
+    rebuild: RebuildReport | None = None
 
 
 @dataclass(frozen=True)

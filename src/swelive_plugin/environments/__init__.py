@@ -11,14 +11,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from swelive_plugin.core.compiled import Compiled
 from swelive_plugin.core.instance import Instance
 from swelive_plugin.environments.recipe import Recipe
 from swelive_plugin.sandbox import Mount, Sandbox
 
-__all__ = ["TESTBED", "VENV", "Environment", "EnvironmentProvider"]
+__all__ = ["SYSTEM_PATH", "TESTBED", "VENV", "Environment", "EnvironmentProvider"]
 
 TESTBED = "/testbed"
 VENV = "/opt/swelive/venv"
+# Tests call `python` and the tools of their own environment by name, as in an activated one: it comes before these.
+SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 @dataclass(frozen=True)
@@ -31,7 +34,8 @@ class Environment:
     ``tree`` itself where the sandbox mounts nothing: then the launch maps import paths below it to the grade's own
     tree.
     ``mounts`` is everything that a session needs except the tree itself. ``needs_git`` says that the tests look at a
-    ``.git``: the graded view gets one with nothing newer than base.
+    ``.git``: the graded view gets one with nothing newer than base. ``compiled`` says how extension modules in ``tree``
+    are built again; ``None``: there are none.
     """
 
     key: str
@@ -45,6 +49,7 @@ class Environment:
     recipe: Recipe = field(default_factory=Recipe)
     lock_text: str = field(default="", repr=False)
     needs_git: bool = False
+    compiled: Compiled | None = None
 
 
 @dataclass(frozen=True)

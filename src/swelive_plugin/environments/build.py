@@ -100,6 +100,13 @@ class BuildRoom:
             raise build_error(what, done, text)
         return text
 
+    def mount(self, source: Path, target: str) -> str:
+        """Show one more folder to the commands, writable; return its path as they see it."""
+        source.mkdir(parents=True, exist_ok=True)
+        mount = Mount(source, target, "rw")
+        self._mounts.append(mount)
+        return self.sandbox.inside(mount)
+
     def write(self, name: str, text: str) -> str:
         """Put a file into the work folder; return its path as a command sees it."""
         (self.work / name).write_text(text, encoding="utf-8")
@@ -384,6 +391,19 @@ def _develop(room: BuildRoom, recipe: Recipe, build: str, project: str, *, first
     has_setup = (room.tree / recipe.subdir / "setup.py").exists()
     script = ["setup.py"] if has_setup else ["-c", "import setuptools; setuptools.setup()"]
     target = f"{room.workdir}/build-env"
+    install_build_requirements(room, recipe, build, target)
+    done, text = room.run(
+        [room.python, *script, "develop", "--no-deps"],
+        cwd=project,
+        env={"PYTHONPATH": target},
+        what="installing the project (setup.py develop)",
+    )
+    if done.exit_status != 0:
+        raise build_error("installing the project (setup.py develop)", done, text) from first
+
+
+def install_build_requirements(room: BuildRoom, recipe: Recipe, build: str, target: str) -> None:
+    """Install the build requirements into a folder of their own. Raises `EnvironmentBuildError`."""
     wanted = room.write("build-env.txt", build if build.strip() else "\n".join(recipe.build_requires) + "\n")
     room.must(
         [
@@ -400,14 +420,6 @@ def _develop(room: BuildRoom, recipe: Recipe, build: str, project: str, *, first
         ],
         "installing the build requirements",
     )
-    done, text = room.run(
-        [room.python, *script, "develop", "--no-deps"],
-        cwd=project,
-        env={"PYTHONPATH": target},
-        what="installing the project (setup.py develop)",
-    )
-    if done.exit_status != 0:
-        raise build_error("installing the project (setup.py develop)", done, text) from first
 
 
 def _put_on_path(room: BuildRoom, recipe: Recipe) -> None:

@@ -13,8 +13,9 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+from swelive_plugin.core.compiled import Compiled
 from swelive_plugin.core.instance import Instance
-from swelive_plugin.environments import VENV, Environment, Trial
+from swelive_plugin.environments import SYSTEM_PATH, VENV, Environment, Trial
 from swelive_plugin.environments.advisor import advisor_from_environment
 from swelive_plugin.environments.build import (
     BuildRoom,
@@ -26,6 +27,13 @@ from swelive_plugin.environments.build import (
     layout_of,
     resolve_lock,
     site_folders,
+)
+from swelive_plugin.environments.compiled import (
+    BUILD_ENV,
+    compiled_as_dict,
+    compiled_from,
+    find_artefacts,
+    keep_compiled,
 )
 from swelive_plugin.environments.declared import read_declared
 from swelive_plugin.environments.era import parse_minor
@@ -45,8 +53,6 @@ __all__ = ["Attempt", "UvProvider"]
 
 _REPAIRS = 4
 _ROOM_MIB = 1024.0
-# Tests call `python` and the tools of their own environment by name, as in an activated one.
-_SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 class UvProvider:
@@ -307,13 +313,15 @@ class UvProvider:
                         say,
                     )
                     build_venv(room, recipe, lock)
+                    tracked = _tracked(mirror, instance.base_commit)
+                    compiled = keep_compiled(room, recipe, lock, folder=folder, tracked=tracked)
                     self._settle(room, folder, say)
                 except BaseException:
                     remove_tree(folder)
                     raise
                 atomic_write(folder / "recipe.toml", recipe_to_toml(recipe))
                 atomic_write(folder / "environment.lock", lock)
-                self.store.finish(key, self._describe(instance, recipe, interpreter, room, layout))
+                self.store.finish(key, self._describe(instance, recipe, interpreter, room, compiled))
         environment = self._load(key, sandbox)
         if environment is None:
             raise InfraError(
@@ -334,9 +342,12 @@ class UvProvider:
         self.store.share(folder / "venv", paths_count=False, seen_at=room.prefix)
         self.store.share(folder / "tree", paths_count=True)
         make_read_only(folder / "venv")
+        settle_times(folder / "build-env")
+        self.store.share(folder / "build-env", paths_count=False, seen_at=BUILD_ENV)
+        make_read_only(folder / "build-env")
 
     def _describe(
-        self, instance: Instance, recipe: Recipe, interpreter: Interpreter, room: BuildRoom, layout: str
+        self, instance: Instance, recipe: Recipe, interpreter: Interpreter, room: BuildRoom, compiled: Compiled | None
     ) -> dict[str, Any]:
         return {
             "repo": instance.repo,
@@ -346,9 +357,10 @@ class UvProvider:
             "interpreter": str(interpreter.path),
             "prefix": str(interpreter.prefix),
             "site_folders": [path.relative_to(room.venv).as_posix() for path in site_folders(room.venv)],
-            "layout": layout,
+            "layout": layout_of(room.sandbox),
             "env": dict(recipe.env),
             "needs_git": recipe.needs_git,
+            "compiled": compiled_as_dict(compiled),
         }
 
     def _load(self, key: str, sandbox: Sandbox) -> Environment | None:
@@ -362,6 +374,8 @@ class UvProvider:
         interpreter = Interpreter(Path(data["interpreter"]), (version[0], version[1], version[2]), Path(data["prefix"]))
         if not interpreter.path.exists():
             return None  # the interpreter was removed: build again with what is there
+        if "compiled" not in data and find_artefacts(folder / "tree"):
+            return None  # built before extension modules could be rebuilt: what that takes is not there
         try:
             recipe = recipe_from_toml(
                 (folder / "recipe.toml").read_text(encoding="utf-8"), where=f"{folder}/recipe.toml"
@@ -378,10 +392,11 @@ class UvProvider:
             site_folders=tuple(f"{prefix}/{name}" for name in data["site_folders"]),
             tree=folder / "tree",
             mounts=(venv, *interpreter_mounts(interpreter)),
-            env={"PATH": f"{prefix}/bin:{_SYSTEM_PATH}", **data["env"]},
+            env={"PATH": f"{prefix}/bin:{SYSTEM_PATH}", **data["env"]},
             recipe=recipe,
             lock_text=lock,
             needs_git=bool(data["needs_git"]),
+            compiled=compiled_from(data.get("compiled")),
         )
 
     def choose(
@@ -429,6 +444,12 @@ def commit_date(mirror: Path, commit: str) -> datetime:
     """Return when a commit was made, in UTC. Raises `InfraError` if it is not in the mirror."""
     text = run_git("show", "-s", "--format=%cI", commit, git_dir=mirror).stdout.decode().strip()
     return datetime.fromisoformat(text.replace("Z", "+00:00")).astimezone(timezone.utc)
+
+
+def _tracked(mirror: Path, commit: str) -> frozenset[str]:
+    """Return the paths that a commit has."""
+    listing = run_git("ls-tree", "-r", "-z", "--name-only", commit, git_dir=mirror).stdout
+    return frozenset(os.fsdecode(listing).split("\0"))
 
 
 def _added_lines(patch: str) -> dict[str, str]:

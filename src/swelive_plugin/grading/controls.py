@@ -6,6 +6,7 @@ Base: the test patch alone, FAIL_TO_PASS must fail. Gold: the gold patch and the
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,6 +22,7 @@ from swelive_plugin.core.verdict import Verdict
 from swelive_plugin.environments import Environment, Trial
 from swelive_plugin.grading.integrity import Facts, facts
 from swelive_plugin.grading.launch import probe_fingerprint
+from swelive_plugin.grading.rebuild import BUILD_OUTPUT, BUILT, Rebuilt, put_built, rebuild, rebuild_told, rebuilt_from
 from swelive_plugin.grading.session import read_session_folder, run_session
 from swelive_plugin.grading.settings import Progress, Settings, scratch
 from swelive_plugin.grading.tree import make_graded_tree
@@ -29,20 +31,29 @@ from swelive_plugin.sandbox import Sandbox
 from swelive_plugin.workspace.checkout import remove_tree
 from swelive_plugin.workspace.graded import Application
 
-__all__ = ["ControlReport", "ControlRun", "run_control", "run_controls", "trial_of"]
+__all__ = ["ControlReport", "ControlRun", "rebuild_at_base", "run_control", "run_controls", "trial_of"]
 
 Which = Literal["base", "gold"]
 
 
 @dataclass(frozen=True)
 class ControlRun:
-    """One control: its session, how it scores, and the folder with its events and output."""
+    """One control: its session, how it scores, and the folder with its events and output.
+
+    ``rebuilt`` tells of the extension modules, where the control's patches touch what those are made of.
+    """
 
     which: Which
     session: Session
     verdict: Verdict
     folder: Path
     facts: Facts = field(default_factory=Facts)
+    rebuilt: Rebuilt | None = None
+
+    @property
+    def unbuilt(self) -> str:
+        """Why extension modules could not be built again; empty where they were, or nothing touches them."""
+        return self.rebuilt.report.failed if self.rebuilt else ""
 
     @property
     def ran_nothing(self) -> bool:
@@ -106,6 +117,9 @@ def trial_of(report: ControlReport) -> Trial:
     listed = (*report.gold.verdict.fail_to_pass, *report.gold.verdict.pass_to_pass)
     bad = [test.id for test in listed if test.judgement == "fail"]
     note = f"fail with gold: {', '.join(bad[:3])}" if bad else ""
+    if bad and report.gold.rebuilt is not None and report.gold.unbuilt:
+        note = f"gold does not build: {report.gold.unbuilt}"
+        output += report.gold.rebuilt.evidence
     return Trial(report.hold, sum(test.judgement == "pass" for test in listed), output, note)
 
 
@@ -138,8 +152,10 @@ def run_controls(
                     progress(f"{which} control")
                 _run(which, instance, environment, mirror, sandbox, settings, scope, folder)
             session, read = read_session_folder(folder)
+            done = json.loads((folder / "done.json").read_text("utf-8"))
         verdict = score(instance, session, scope=scope)
-        runs[which] = ControlRun(which, session, verdict, folder, facts(read, session))
+        rebuilt = rebuilt_from(done.get("rebuild"), folder)
+        runs[which] = ControlRun(which, session, verdict, folder, facts(read, session), rebuilt)
     return ControlReport(base=runs["base"], gold=runs.get("gold"))
 
 
@@ -155,6 +171,7 @@ def _folder(
         settings.network,
         settings.timeout_s,
         probe_fingerprint(),
+        *rebuild_told(environment),
     )
     name = hashlib.sha256(repr(told).encode("utf-8", "surrogateescape")).hexdigest()[:24]
     return settings.cache / "controls" / environment.key / f"{instance.instance_id}-{name}" / which
@@ -188,6 +205,38 @@ def _run(
         report.replace(folder)
 
 
+def rebuild_at_base(
+    instance: Instance, environment: Environment, *, mirror: Path, sandbox: Sandbox, settings: Settings
+) -> str:
+    """Return why the extension modules can't be built again without any patch; empty if they can. Kept once known.
+
+    It is the proof that a prediction which does not build is to blame for that itself.
+    """
+    told = repr((sandbox.name, settings.timeout_s, settings.memory_mib, *rebuild_told(environment)))
+    name = hashlib.sha256(told.encode()).hexdigest()[:24]
+    path = settings.cache / "controls" / environment.key / f"rebuild-{name}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(f"{path}.lock"):
+        if not path.exists():
+            with scratch(settings.cache) as work:
+                found = rebuild(
+                    replace(instance, test_patch=""),
+                    "",
+                    environment,
+                    touched=(),
+                    mirror=mirror,
+                    sandbox=sandbox,
+                    settings=settings,
+                    output=work / BUILD_OUTPUT,
+                    built=work / BUILT,
+                    work=work,
+                    trusted=True,
+                    always=True,
+                )
+            write_atomically(path, json_bytes({"failed": found.report.failed if found else ""}))
+    return str(json.loads(path.read_text("utf-8"))["failed"])
+
+
 def run_control(
     which: Which,
     instance: Instance,
@@ -206,10 +255,24 @@ def run_control(
 
     ``test_files`` may be a function that chooses them in the finished tree; none at all means those of the test patch.
     ``work`` is thrown away by the caller. ``key`` and ``at`` (when it began) are kept in ``done.json``. Raises as
-    `make_graded_tree` does.
+    `make_graded_tree` does. Extension modules that can't be built again stay as base made them; ``done.json`` says so.
     """
     gold = instance.patch if which == "gold" else ""
     tree, application = make_graded_tree(work, instance, gold, environment=environment, mirror=mirror, sandbox=sandbox)
+    rebuilt = rebuild(
+        instance,
+        gold,
+        environment,
+        touched=application.changed,
+        mirror=mirror,
+        sandbox=sandbox,
+        settings=settings,
+        output=folder / BUILD_OUTPUT,
+        built=folder / BUILT,
+        work=work,
+        trusted=True,
+    )
+    put_built(rebuilt, tree, environment, application)
     files = test_files(tree, application) if callable(test_files) else test_files or application.test_files
     result = run_session(
         environment,
@@ -227,5 +290,6 @@ def run_control(
         "files": list(files),
         "key": key,
         "at": at,
+        "rebuild": rebuilt.as_dict() if rebuilt else None,
     }
     write_atomically(folder / "done.json", json_bytes(summary))

@@ -32,6 +32,8 @@ from swelive_plugin.extensions import environment_provider, policy_named, sandbo
 from swelive_plugin.grading.controls import ControlReport, run_controls, trial_of
 from swelive_plugin.grading.integrity import CHECKED, judge, loaded_plugins
 from swelive_plugin.grading.mutation import run_mutation_control
+from swelive_plugin.grading.rebuild import Rebuilt
+from swelive_plugin.grading.rebuild_step import as_built, rebuild_extensions
 from swelive_plugin.grading.session import SessionResult, run_session
 from swelive_plugin.grading.settings import Progress, Settings, scratch
 from swelive_plugin.grading.tree import make_graded_tree
@@ -70,6 +72,7 @@ class Grade:
     controls: ControlReport | None = None
     tree: Path | None = None
     application: Application | None = None
+    rebuilt: Rebuilt | None = None
     result: SessionResult | None = None
     findings: tuple[Finding, ...] = ()
     checked: tuple[str, ...] = ()
@@ -284,6 +287,8 @@ def mutation_control(grade: Grade) -> Verdict | None:
         folder=grade.folder,
         plugins=grade.plugins,
         disguised=mode == "always" or any(ASKS in finding.message for finding in grade.findings),
+        rebuilt=grade.rebuilt,
+        rebuilt_gold=grade.controls.gold.rebuilt if grade.controls and grade.controls.gold else None,
     )
     grade.mutation = found.told
     grade.findings += found.findings
@@ -318,7 +323,7 @@ def _scored(grade: Grade) -> Verdict:
         ),
         root=grade.result.root,
     )
-    return _against_controls(grade, _with_last_words(grade, _ended_by_limit(grade, verdict)))
+    return as_built(grade.rebuilt, _against_controls(grade, _with_last_words(grade, _ended_by_limit(grade, verdict))))
 
 
 def _with_last_words(grade: Grade, verdict: Verdict) -> Verdict:
@@ -350,10 +355,11 @@ def _against_controls(grade: Grade, verdict: Verdict) -> Verdict:
         why = controls.gold.verdict.reasons[0] if controls.gold.verdict.reasons else Reason("unknown", "")
         said = end_of_output(controls.gold.folder / "test_output.txt") if controls.gold.ran_nothing else ""
         first = ": ".join([why.message, *said.splitlines()[-1:]])
+        built = f"Gold does not build: {controls.gold.unbuilt}. " if controls.gold.unbuilt else ""
         told = Reason(
             "gold_control_fails",
             f"{len(controls.fail_under_gold)} of {len(verdict.fail_to_pass)} FAIL_TO_PASS tests fail here with the "
-            f"gold patch too: this environment can't judge it. First: {first}",
+            f"gold patch too: this environment can't judge it. {built}First: {first}",
             test=controls.fail_under_gold[0],
             evidence=said,
         )
@@ -399,6 +405,7 @@ STEPS: tuple[Step, ...] = (
     build_environment,
     make_tree,
     run_both_controls,
+    rebuild_extensions,
     run_tests,
     check_integrity,
     mutation_control,
@@ -455,7 +462,13 @@ def _complete(grade: Grade, verdict: Verdict) -> Verdict:
     patch = PatchReport()
     if application is not None:
         restored = tuple(f"{item.path}: {item.action} ({item.why})" for item in application.restored)
-        patch = PatchReport(application.strictness, application.repairs, application.changed, restored)
+        patch = PatchReport(
+            application.strictness,
+            application.repairs,
+            application.changed,
+            restored,
+            grade.rebuilt.report if grade.rebuilt else None,
+        )
     return replace(
         verdict,
         patch=patch,

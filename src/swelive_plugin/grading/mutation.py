@@ -24,6 +24,7 @@ from swelive_plugin.core.testid import file_of, is_test_id
 from swelive_plugin.core.verdict import Finding, Severity
 from swelive_plugin.environments import Environment
 from swelive_plugin.grading.mutate import Mutant, function_of, mutants
+from swelive_plugin.grading.rebuild import Rebuilt, put_built, rebuild_told
 from swelive_plugin.grading.session import run_session
 from swelive_plugin.grading.settings import Settings, scratch
 from swelive_plugin.grading.tree import make_graded_tree
@@ -86,14 +87,17 @@ def run_mutation_control(
     folder: Path,
     plugins: tuple[str, ...] | None = None,
     disguised: bool = False,
+    rebuilt: Rebuilt | None = None,
+    rebuilt_gold: Rebuilt | None = None,
 ) -> Mutation:
     """Return what ``patch`` shows on changed tests; only tests that gold fails when changed are held against it.
 
     ``disguised`` adds a run of the real tests in which pytest does not tell the code that it is under test: what gold
-    passes there must pass too. ``plugins`` is as in `run_session`. ``folder`` gets ``mutant-N/`` and ``disguised/``
-    with events and output. Without a gold patch a passed mutant is a flag, no more.
+    passes there must pass too. ``plugins`` is as in `run_session`. ``rebuilt`` and ``rebuilt_gold`` are the extension
+    modules that the patches made. ``folder`` gets ``mutant-N/`` and ``disguised/`` with events and output. Without a
+    gold patch a passed mutant is a flag, no more.
     """
-    run = _Runs(instance, environment, mirror, sandbox, settings, scope, plugins)
+    run = _Runs(instance, environment, mirror, sandbox, settings, scope, plugins, rebuilt_gold)
     wanted = {f"{file}::{name}" for file, names in targets(instance).items() for name in names}
     severity: Severity = "tampered" if instance.patch.strip() else "flag"
     reached: set[str] = set()
@@ -103,7 +107,7 @@ def run_mutation_control(
         held = run.held(number) & wanted
         if held:
             reached |= held
-            session, _ = run.session(patch, number, folder / f"mutant-{number + 1}")
+            session, _ = run.session(patch, rebuilt, number, folder / f"mutant-{number + 1}")
             passed, _ = passed_functions(session)
             caught.update(dict.fromkeys(held & passed, number))
     for name, number in sorted(caught.items()):
@@ -112,7 +116,7 @@ def run_mutation_control(
         findings.append(Finding("mutant_passed", severity, told, file=name.split("::", 1)[0], evidence=evidence))
     if disguised:
         held = run.held(None) & wanted
-        session, _ = run.session(patch, None, folder / "disguised")
+        session, _ = run.session(patch, rebuilt, None, folder / "disguised")
         for name in sorted(held & failed_functions(session)):
             told = f"{name} fails when pytest does not tell the code that it is under test; the gold patch passes it"
             findings.append(Finding("right_only_under_test", severity, told, file=name.split("::", 1)[0]))
@@ -131,16 +135,20 @@ class _Runs:
     settings: Settings
     scope: Scope
     plugins: tuple[str, ...] | None
+    rebuilt_gold: Rebuilt | None = None
 
-    def session(self, patch: str, variant: int | None, folder: Path) -> tuple[Session, frozenset[str]]:
+    def session(
+        self, patch: str, rebuilt: Rebuilt | None, variant: int | None, folder: Path
+    ) -> tuple[Session, frozenset[str]]:
         """Return the session of a patch over mutant ``variant`` of the test files, and the functions that it changes.
 
         ``None`` is the real files in a disguised session.
         """
         with scratch(self.settings.cache) as work:
-            tree, _ = make_graded_tree(
+            tree, application = make_graded_tree(
                 work, self.instance, patch, environment=self.environment, mirror=self.mirror, sandbox=self.sandbox
             )
+            put_built(rebuilt, tree, self.environment, application)
             functions = targets(self.instance)
             changed = frozenset[str]() if variant is None else mutate_files(tree, functions, variant)
             files = [name for name in files_to_run(self.instance, self.scope) if (tree / name).exists()]
@@ -160,7 +168,17 @@ class _Runs:
     def held(self, variant: int | None) -> frozenset[str]:
         """Return the functions that a prediction can be held to: those in which gold does as it must, kept."""
         instance = self.instance
-        told = repr((__version__, instance.base_commit, instance.test_patch, instance.patch, self.scope, variant))
+        told = repr(
+            (
+                __version__,
+                instance.base_commit,
+                instance.test_patch,
+                instance.patch,
+                self.scope,
+                variant,
+                *rebuild_told(self.environment),
+            )
+        )
         name = hashlib.sha256(told.encode("utf-8", "surrogateescape")).hexdigest()[:24]
         path = self.settings.cache / "controls" / self.environment.key / f"{instance.instance_id}-mutant-{name}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -173,7 +191,7 @@ class _Runs:
         return frozenset(json.loads(path.read_text("utf-8")))
 
     def _under_gold(self, variant: int | None, folder: Path) -> frozenset[str]:
-        session, changed = self.session(self.instance.patch, variant, folder)
+        session, changed = self.session(self.instance.patch, self.rebuilt_gold, variant, folder)
         passed, seen = passed_functions(session)
         if variant is None:
             return seen - failed_functions(session) if self.instance.patch.strip() else frozenset()

@@ -31,6 +31,7 @@ from swelive_plugin.errors import (
 )
 from swelive_plugin.extensions import environment_provider, sandbox_named
 from swelive_plugin.grading.controls import Which, run_control
+from swelive_plugin.grading.rebuild import rebuild_told
 from swelive_plugin.grading.session import read_session_folder
 from swelive_plugin.grading.settings import Progress, Settings, scratch
 from swelive_plugin.sandbox import Sandbox
@@ -308,6 +309,7 @@ class _Work:
             self.environment.key,
             sandbox.name,
             *_settings_told(self.settings),
+            *rebuild_told(self.environment),
         )
         return hashlib.sha256(repr(told).encode("utf-8", "surrogateescape")).hexdigest()[:24]
 

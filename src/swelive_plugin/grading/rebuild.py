@@ -1,0 +1,405 @@
+"""Rebuilding: extension modules made anew where a patch touches what they are made of.
+
+It is a command of its own in the sandbox, before the session, in a private copy of the tree that holds the patch and no
+hidden test. What a build script does there (write tests, plant start-up files, leave processes behind) ends with that
+copy: only compiled modules come back from it, and only at places where base or gold have some.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+import sys
+import time
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from swelive_plugin.core.compiled import Compiled, is_artefact, may_come_back, only_sources, why_rebuild
+from swelive_plugin.core.instance import Instance
+from swelive_plugin.core.verdict import RebuildReport
+from swelive_plugin.environments import TESTBED, Environment
+from swelive_plugin.environments.build import first_cause
+from swelive_plugin.environments.compiled import build_requirements, find_artefacts, rebuild_argv
+from swelive_plugin.grading.settings import Progress, Settings
+from swelive_plugin.grading.tree import history_of, top_level_names
+from swelive_plugin.sandbox import Command, Completed, Limits, Mount, Sandbox
+from swelive_plugin.sandbox._supervise import end_of_output
+from swelive_plugin.workspace.checkout import copy_file, link_tree, remove_tree
+from swelive_plugin.workspace.graded import Application, prepare_graded_tree
+from swelive_plugin.workspace.patch import touched_paths
+from swelive_plugin.workspace.shadow import test_folder_of
+from swelive_plugin.workspace.unified import parse_diff, render
+
+__all__ = [
+    "BUILD_OUTPUT",
+    "BUILT",
+    "Rebuilt",
+    "plan_may_come_back",
+    "put_built",
+    "rebuild",
+    "rebuild_told",
+    "rebuilt_from",
+    "words_of",
+]
+
+BUILD_OUTPUT, BUILT = "build_output.txt", "built"
+_FORM = "rebuild 1"  # another number here runs the controls of such projects anew
+_FILE_MIB = 2048
+_MODULE_BYTES = 512 * 2**20
+_FIXED_NS = 946_684_800 * 10**9
+_INSTALL_PLAN = "meson-info/intro-install_plan.json"
+_ERRORS = (
+    r"^(\S+:\d+(?::\d+)?: (?:fatal )?error: .+)$",  # gcc, clang
+    r"^(\S+\.(?:pyx|pxd|pxi|py):\d+:\d+: .+)$",  # Cython, mypyc
+    r"^(error(?:\[E\d+\])?: .+\n\s+--> .+)$",  # rustc
+    r"^(\S*meson\.build:\d+:\d+: ERROR: .+)$",
+    r"^(CMake Error.+)$",
+)
+_CRATES = re.compile(r"offline mode \(--offline\)|no matching package named|failed to (?:download|get) .*crates|"
+                     r"index\.crates\.io|static\.crates\.io")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Rebuilt:
+    """What one rebuild gave. ``report`` tells of it; ``built`` holds the modules by their paths in the tree.
+
+    ``failed`` (in the report) is empty where it built. ``ended_by`` names the limit that ended it, if one did.
+    """
+
+    report: RebuildReport
+    built: Path
+    ended_by: str = "exit"
+    evidence: str = field(default="", repr=False)
+
+    @property
+    def ok(self) -> bool:
+        """Whether the modules were built."""
+        return not self.report.failed
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as a control's ``done.json`` keeps it."""
+        report = self.report
+        return {
+            "because": list(report.because), "command": report.command, "duration_s": report.duration_s,
+            "replaced": list(report.replaced), "refused": list(report.refused), "failed": report.failed,
+            "ended_by": self.ended_by, "evidence": self.evidence,
+        }  # fmt: skip
+
+
+def rebuild_told(environment: Environment) -> tuple[object, ...]:
+    """Return what a kept control depends on where there are extension modules: nothing elsewhere."""
+    return () if environment.compiled is None else (_FORM, environment.compiled.how)
+
+
+def rebuilt_from(data: Any, folder: Path) -> Rebuilt | None:
+    """Return the rebuild that a control kept in ``folder``; ``None``: there was none."""
+    if not isinstance(data, dict):
+        return None
+    report = RebuildReport(
+        tuple(data["because"]), data["command"], data["duration_s"], tuple(data["replaced"]), tuple(data["refused"]),
+        data["failed"],
+    )  # fmt: skip
+    return Rebuilt(report, folder / BUILT, data["ended_by"], data["evidence"])
+
+
+def rebuild(
+    instance: Instance,
+    patch: str,
+    environment: Environment,
+    *,
+    touched: Iterable[str],
+    mirror: Path,
+    sandbox: Sandbox,
+    settings: Settings,
+    output: Path,
+    built: Path,
+    work: Path,
+    trusted: bool = False,
+    gold: Rebuilt | None = None,
+    always: bool = False,
+    progress: Progress = lambda _: None,
+) -> Rebuilt | None:
+    """Return the modules that ``patch`` makes; ``None`` where neither it nor the test patch touches what they are from.
+
+    ``touched`` are the patch's paths that are in effect. The file ``output`` gets what the build prints, the folder
+    ``built`` the modules; ``work`` is thrown away. From a ``trusted`` build (a control's) every new module is taken;
+    from any other those that `may_come_back`, with ``gold``'s own in test folders. ``always`` builds everything,
+    whatever was touched. Raises `SandboxError`, `InfraError`; a build that fails is in the result.
+    """
+    compiled = environment.compiled
+    hidden = _parts_of(instance.test_patch, compiled)
+    because = tuple(dict.fromkeys((*why_rebuild(touched, compiled), *hidden.paths)))
+    if compiled is None or not (because or always):
+        return None
+    output.parent.mkdir(parents=True, exist_ok=True)
+    if compiled.how == "none":
+        return Rebuilt(RebuildReport(because, failed=compiled.note), built)
+    progress(f"building extension modules again: {', '.join(because[:3]) or 'all'}")
+    tree = work / "rebuild"
+    _make_tree(tree, instance, patch, hidden.patch, environment, mirror)
+    if always or not only_sources(because):
+        _make_old(tree)
+    command = _command(environment, compiled, tree, sandbox, settings)
+    done = sandbox.run(command, output=output)
+    told = " ".join(PurePosixPath(command.argv[0]).name if at == 0 else arg for at, arg in enumerate(command.argv))
+    told = told if len(told) < 200 else f"{compiled.how}: {environment.recipe.build_backend}"
+    report = RebuildReport(because, told, round(done.duration_s, 3))
+    if done.exit_status != 0 or done.ended_by != "exit":
+        text = output.read_text("utf-8", "replace")
+        failed = words_of(text, done, root=sandbox.inside(command.mounts[-1]))
+        report = RebuildReport(because, told, report.duration_s, failed=failed)
+        return Rebuilt(report, built, done.ended_by, end_of_output(output))
+    taken, refused = _collect(tree, built, environment, compiled, instance, trusted=trusted, gold=gold)
+    remove_tree(tree)
+    return Rebuilt(RebuildReport(because, told, report.duration_s, taken, refused), built)
+
+
+@dataclass(frozen=True)
+class _Parts:
+    paths: tuple[str, ...] = ()
+    patch: str = ""
+
+
+def _parts_of(patch: str, compiled: Compiled | None) -> _Parts:
+    """Return what of the test patch a build needs: sources of compiled test helpers, and nothing else of it."""
+    if compiled is None or not patch.strip():
+        return _Parts()
+    diff = parse_diff(patch.encode("utf-8", "surrogateescape"))
+    diff.resolve()
+    wanted = [section for section in diff.sections if why_rebuild((section.old, section.new), compiled)]
+    paths = tuple(section.new for section in wanted)
+    return _Parts(paths, render(wanted).decode("utf-8", "surrogateescape") if wanted else "")
+
+
+def _make_tree(tree: Path, instance: Instance, patch: str, hidden: str, environment: Environment, mirror: Path) -> None:
+    """Fill ``tree`` with copies (a build may write into each of its files) of base, and apply the patch."""
+    link_tree(environment.tree, tree, private=True)
+    prepare_graded_tree(
+        tree, base=environment.tree, prediction=patch, test_patch=hidden, top_level=top_level_names(environment)
+    )
+    if environment.recipe.scm_version:  # as in the first build
+        link_tree(history_of(environment, mirror, instance.base_commit), tree / ".git", private=True)
+
+
+def _make_old(tree: Path) -> None:
+    """Make every source newer than what was made from it: tools that go by time build all of it again."""
+    now = time.time()
+    for root, _, names in os.walk(tree):
+        there = set(names)
+        for name in names:
+            stem, dot, kind = name.rpartition(".")
+            path = Path(root, name)
+            if not dot or not only_sources((name,)) or path.is_symlink():
+                continue
+            c_of_it = {f"{stem}.c", f"{stem}.cpp"} & there
+            if kind != "py" or c_of_it:
+                from_cython = name in c_of_it and {f"{stem}.pyx", f"{stem}.py"} & there
+                os.utime(path, (now, now - 1 if from_cython else now))
+
+
+def _command(environment: Environment, compiled: Compiled, tree: Path, sandbox: Sandbox, settings: Settings) -> Command:
+    mount = Mount(tree, TESTBED, "rw")
+    root = sandbox.inside(mount)
+    mounts, env = build_requirements(environment, sandbox)
+    return Command(
+        argv=rebuild_argv(environment, compiled, tree),
+        cwd=f"{root}/{compiled.folder}".rstrip("/"),
+        env=env,
+        mounts=(*environment.mounts, *mounts, mount),
+        network=False,
+        limits=Limits(
+            wall_clock_s=settings.timeout_s,
+            memory_mib=settings.memory_mib,
+            processes=settings.processes,
+            file_size_mib=_FILE_MIB,
+        ),
+    )
+
+
+def words_of(text: str, done: Completed, *, root: str = TESTBED) -> str:
+    """Return the line of a failed build's output that tells a person most."""
+    if done.ended_by not in ("exit", "signal"):
+        return f"stopped at its limit of {done.ended_by.replace('_', ' ')} after {done.duration_s:.0f} s"
+    if _CRATES.search(text):
+        return "cargo needs crates that are not here, and a rebuild has no network"
+    for pattern in _ERRORS:
+        found = re.search(pattern, text, re.MULTILINE)
+        if found:
+            return re.sub(r"\s*\n\s*", " ", found[1]).replace(f"{root}/", "")[:300]
+    return first_cause(text)
+
+
+# --- what comes back --------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Harvest:
+    """What comes back from one build: from the tree ``source`` into ``built``."""
+
+    source: Path
+    built: Path
+    environment: Environment
+    known: frozenset[str]
+    tests: frozenset[str]
+    trusted: bool
+    taken: list[str] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+
+    def modules(self) -> None:
+        """Take the modules that were made anew."""
+        found = find_artefacts(self.source) if self.trusted else ()
+        for place in sorted({path.rpartition("/")[0] for path in (*self.known, *found)}):
+            for path, status in _modules_in(self.source, place):
+                if not self.is_old(path, status):
+                    self.take(path, self.why_not(path, status))
+
+    def is_old(self, path: str, status: os.stat_result) -> bool:
+        old = self.environment.tree / path
+        if not old.is_file():
+            return False
+        return (old.stat().st_size, old.stat().st_mtime_ns) == (status.st_size, status.st_mtime_ns)
+
+    def why_not(self, path: str, status: os.stat_result) -> str:
+        if status.st_size > _MODULE_BYTES:
+            return "it is too large"
+        if self.trusted:
+            return ""
+        return may_come_back(
+            path,
+            known=self.known,
+            tree=_names_beside(self.environment.tree, path.rpartition("/")[0]),
+            test_folders=self.tests,
+            names_taken=top_level_names(self.environment) | sys.stdlib_module_names,
+        )
+
+    def take(self, path: str, why_not: str = "") -> None:
+        if why_not:
+            self.refused.append(f"{path}: {why_not}")
+        else:
+            self.taken.append(path)
+            _copy(self.source / path, self.built / path)
+
+    def helpers_of(self, gold: Rebuilt) -> None:
+        """Take gold's own modules in test folders: what tests are helped by is not the prediction's to make."""
+        for path in gold.report.replaced:
+            if any(path.startswith(f"{folder}/") for folder in self.tests):
+                self.taken.append(path)
+                _copy(gold.built / path, self.built / path)
+
+    def install_plan(self, folder: str) -> None:
+        """Take the file in which meson's editable installs look each module up."""
+        plan = f"{folder}/{_INSTALL_PLAN}"
+        if _is_plain_file(self.source, plan):
+            old, new = (self.environment.tree / plan).read_bytes(), (self.source / plan).read_bytes()
+            fits = self.trusted or plan_may_come_back(old, new)
+            self.take(plan, "" if fits else "it takes modules from places that base does not")
+
+
+def _collect(
+    tree: Path, built: Path, environment: Environment, compiled: Compiled, instance: Instance,
+    *, trusted: bool, gold: Rebuilt | None,
+) -> tuple[tuple[str, ...], tuple[str, ...]]:  # fmt: skip
+    """Copy the modules that were made anew into ``built``; return their paths, and those refused with the reason."""
+    known = frozenset((*compiled.artefacts, *(gold.report.replaced if gold else ())))
+    hidden = (path for change in touched_paths(instance.test_patch) for path in (change.old, change.new))
+    tests = frozenset(folder for path in hidden if (folder := test_folder_of(path)))
+    harvest = _Harvest(tree, built, environment, known, tests, trusted)
+    harvest.modules()
+    if gold is not None:
+        harvest.helpers_of(gold)
+    if compiled.how == "meson":
+        harvest.install_plan(compiled.folder)
+    return tuple(dict.fromkeys(harvest.taken)), tuple(harvest.refused)
+
+
+def plan_may_come_back(old: bytes, new: bytes) -> bool:
+    """Return whether meson's new install plan takes each module from where it must be, going by the old one.
+
+    A build script could map a test module of the package to a file of its own.
+    """
+    before, after = _destinations(old), _destinations(new)
+    if before is None or after is None:
+        return False
+    roots = {source[: -len(name)] for source, name in before if source.endswith(f"/{name}")}
+    return all(
+        item in before or (item[0].endswith(f"/{item[1]}") and item[0][: -len(item[1])] in roots) for item in after
+    )
+
+
+def _destinations(text: bytes) -> set[tuple[str, str]] | None:
+    """Return (source, place below site-packages) of each Python module in an install plan; ``None``: it is none."""
+    found = set()
+    try:
+        plan = json.loads(text)
+        for files in plan.values():
+            for source, said in files.items():
+                where, _, name = said["destination"].partition("/")
+                if where in ("{py_purelib}", "{py_platlib}"):
+                    found.add((source, name))
+    except (ValueError, AttributeError, KeyError, TypeError, RecursionError):
+        return None
+    return found
+
+
+def _modules_in(tree: Path, place: str) -> list[tuple[str, os.stat_result]]:
+    """Return the compiled modules that lie in one folder; nothing is followed, for a build may have left links."""
+    if not _is_plain_folder(tree, place):
+        return []
+    found = []
+    with os.scandir(tree / place if place else tree) as entries:
+        for entry in entries:
+            if is_artefact(entry.name) and entry.is_file(follow_symlinks=False):
+                path = f"{place}/{entry.name}" if place else entry.name
+                found.append((path, entry.stat(follow_symlinks=False)))
+    return sorted(found, key=lambda item: item[0])
+
+
+def _is_plain_folder(tree: Path, place: str) -> bool:
+    parts = place.split("/") if place else []
+    above = [tree.joinpath(*parts[:end]) for end in range(1, len(parts) + 1)]
+    try:
+        return all(stat.S_ISDIR(folder.lstat().st_mode) for folder in above)
+    except OSError:
+        return False
+
+
+def _is_plain_file(tree: Path, path: str) -> bool:
+    if not _is_plain_folder(tree, path.rpartition("/")[0]):
+        return False
+    try:
+        status = (tree / path).lstat()
+    except OSError:
+        return False
+    return stat.S_ISREG(status.st_mode) and status.st_size <= _MODULE_BYTES
+
+
+def _names_beside(tree: Path, place: str) -> Collection[str]:
+    try:
+        return os.listdir(tree / place if place else tree)  # noqa: PTH208  names are all that is asked for
+    except OSError:
+        return ()
+
+
+def _copy(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.unlink(missing_ok=True)
+    copy_file(str(source), str(target))
+    target.chmod(0o755)
+
+
+def put_built(rebuilt: Rebuilt | None, tree: Path, environment: Environment, application: Application) -> None:
+    """Put the modules that were built into a session's tree; what is linked with the store is replaced, not written."""
+    if rebuilt is None or not rebuilt.ok:
+        return
+    for path in rebuilt.report.replaced:
+        _copy(rebuilt.built / path, tree / path)
+    compiled = environment.compiled
+    if compiled is not None and compiled.how == "meson":
+        # meson's editable installs run ninja when they are imported: it is to find nothing that is out of date
+        for path in why_rebuild((*application.changed, *application.test_files), compiled):
+            if _is_plain_file(tree, path):
+                os.utime(tree / path, ns=(_FIXED_NS, _FIXED_NS))
