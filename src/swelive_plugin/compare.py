@@ -310,7 +310,9 @@ def _load(path: Path) -> Any:
     except OSError as error:
         raise UsageError(f"{path} can't be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"{path} is no JSON: {error}") from error
+        raise UsageError(
+            f"{path} is no JSON: {error}", hint="name a run folder, a report folder or a results file"
+        ) from error
 
 
 Found = tuple[str, dict[str, Judged]]

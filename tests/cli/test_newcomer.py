@@ -202,3 +202,28 @@ def test_gold_control_that_runs_nothing_shows_pytests_last_words(
     verdict = json.loads((tmp_path / "run" / "o__proj-1" / "verdict.json").read_text())
     assert verdict["status"] == "env_error"
     assert "pyproject.toml: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("args", "told", "hint"),
+    [
+        (["grade", "-d", "", "-p", "gold"], "the dataset's name is empty", "owner/name"),
+        (["grade", "-d", "ROWS", "-p", ""], "the name of the predictions is empty", "gold and empty"),
+        (["grade", "-d", "nothing-of-this.parquet", "-p", "gold"], "no such file", "owner/name"),
+        (["grade", "-d", "ROWS", "-p", "nothing-of-this.pred"], "no such file", "gold and empty"),
+        (["list", "nowhere"], "no tier here", "`swelive gen` makes one"),
+        (["task", "setup", "nowhere", "there"], "no task here", "name TIER/tasks/<id>"),
+        (["compare", "LINES", "LINES"], "is no JSON", "name a run folder"),
+        (["demo", "-o", "ROWS/below"], "can't be made: Not a directory", "another folder"),
+    ],
+)
+def test_wrong_use_says_what_would_be_right(
+    project: Project, tmp_path: Path, capsys: pytest.CaptureFixture[str], args: list[str], told: str, hint: str
+) -> None:
+    lines = tmp_path / "two-lines"
+    lines.write_text("{}\n{}\n")
+    given = [arg.replace("ROWS", str(project.dataset)).replace("LINES", str(lines)) for arg in args]
+    assert swelive(*given) == 2
+    said = capsys.readouterr().err
+    assert told in said
+    assert hint in said

@@ -284,7 +284,9 @@ def test_missing_files_name_what_is_close(tmp_path: Path) -> None:
     write(tmp_path / "preds.json", ROW)
     with pytest.raises(PredictionsError, match=r"pred\.json: no such file or folder \(did you mean preds\.json\?\)"):
         load_predictions(tmp_path / "pred.json")
-    with pytest.raises(PredictionsError, match=r"nope\.json: no such file or folder$"):  # not alike but for the suffix
+    with pytest.raises(
+        PredictionsError, match=r"nope\.json: no such file or folder \(give a file"
+    ):  # not alike but for the suffix
         load_predictions(tmp_path / "nope.json")
     (tmp_path / "empty").mkdir()
     with pytest.raises(PredictionsError, match="no predictions in this folder"):

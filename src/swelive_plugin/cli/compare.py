@@ -12,7 +12,7 @@ from swelive_plugin.cli.options import Named
 
 @click.command("compare", short_help="Compare two sets of verdicts.")
 @click.argument("first", metavar="A", type=Named())
-@click.argument("second", metavar="B", type=Named(), required=False)
+@click.argument("second", metavar="[B]", type=Named(), required=False)
 @click.option("--policy", help="Instead of B: what this policy says of A's own sessions; needs -d.")
 @click.option("-d", "--dataset", metavar="DATASET", help="The dataset that A graded, for --policy.")
 @click.option("--split", default=None, help="The split of a hub dataset.")

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import click
 
-from swelive_plugin.cli.options import Named, settings_options
+from swelive_plugin.cli.options import Named, grade_options
+from swelive_plugin.errors import UsageError
 from swelive_plugin.grading.settings import Settings
 
 
@@ -20,7 +21,7 @@ from swelive_plugin.grading.settings import Settings
     default=None,
     help="Keep the example's repository, dataset and reports here.  [default: a temporary folder]",
 )
-@settings_options
+@grade_options
 def command(output: Path | None, settings: Settings) -> int:
     """Grade four patches of the embedded example: gold, careless, cheating and empty.
 
@@ -38,7 +39,10 @@ def _demo(folder: Path, settings: Settings, *, kept: bool) -> int:
     from swelive_plugin.quickstart import EXPECTED, build_quickstart
     from swelive_plugin.reports.terminal import verdict_lines
 
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"{folder} can't be made: {error.strerror}", hint="give another folder with -o") from error
     example = build_quickstart(folder)
     click.echo(f"The bug: {example.instance.problem_statement.splitlines()[0]}")
     run = Run(folder / "run", [example.instance], dataset=str(example.row), predictions="the example")

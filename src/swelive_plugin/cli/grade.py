@@ -29,7 +29,9 @@ from swelive_plugin.grading.settings import Settings
     help="The run folder; a run that was stopped goes on there.",
 )
 @click.option("-w", "--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Grades at once.")
-@click.option("--executor", default="threads", show_default=True, help="Who runs the workers.")
+@click.option(
+    "--executor", default="threads", show_default=True, help="Who runs the workers: threads, or what a plugin brings."
+)
 @click.option("--redo", is_flag=True, help="Grade again what the run folder already holds.")
 @click.option("--keep-going", is_flag=True, help="Leave broken entries of PREDICTIONS out and grade the others.")
 @click.option("--fail-unresolved", is_flag=True, help="Exit with 1 if any prediction is not resolved.")

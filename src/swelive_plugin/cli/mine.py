@@ -19,7 +19,7 @@ from swelive_plugin.cli.options import Named
     metavar="FILE",
     help="The candidates, as JSON lines.",
 )
-@click.option("--since", metavar="DATE", help="Only commits after this date, as git understands it.")
+@click.option("--since", metavar="DATE", help="Only commits after this date, such as 2025-01-31 or '2 weeks ago'.")
 @click.option("--until", metavar="DATE", help="Only commits before this date.")
 @click.option("--limit", type=click.IntRange(min=1), help="At most so many, the newest first.")
 @click.option("--branch", default="HEAD", show_default=True, help="Whose first-parent history is read.")

@@ -17,6 +17,7 @@ __all__ = [
     "build_options",
     "cache_option",
     "dataset_options",
+    "grade_options",
     "session_options",
     "settings_options",
     "tell_kept",
@@ -73,6 +74,11 @@ def settings_options(function: F) -> F:
     return _with_settings(function, tuple(_OPTIONS))
 
 
+def grade_options(function: F) -> F:
+    """Add what counts where the repository is known already, as ``settings``."""
+    return _with_settings(function, tuple(name for name in _OPTIONS if name != "repo_url"))
+
+
 def session_options(function: F) -> F:
     """Add what counts where sessions are run and nothing is scored by a person's choice, as ``settings``."""
     return _with_settings(function, tuple(name for name in _OPTIONS if name not in _OF_SCORING))
@@ -88,7 +94,7 @@ def _with_settings(function: F, names: tuple[str, ...]) -> F:
     def with_settings(**given: Any) -> Any:
         chosen = {name: given.pop(name) for name in names}
         for name in ("cache", "repo_url"):  # the default depends on the surroundings
-            if chosen[name] is None:
+            if chosen.get(name, "") is None:
                 del chosen[name]
         return function(settings=Settings(**chosen), **given)
 
@@ -163,9 +169,9 @@ _OPTIONS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
         default="auto",
         show_default=True,
         metavar="auto|bwrap|none",
-        help="Where graded code runs; auto takes bubblewrap where it works.",
+        help="Where foreign code runs; auto takes bubblewrap where it works.",
     ),
-    "require_sandbox": click.option("--require-sandbox", is_flag=True, help="Refuse to grade without a sandbox."),
+    "require_sandbox": click.option("--require-sandbox", is_flag=True, help="Refuse to go without a sandbox."),
     "network": click.option(
         "--network", is_flag=True, help="Leave the network open to the tests; recorded in the report."
     ),

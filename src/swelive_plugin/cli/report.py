@@ -12,7 +12,12 @@ from swelive_plugin.cli.options import Named
 @click.command("report", short_help="Compare agents side by side.")
 @click.argument("runs", nargs=-1, required=True, type=Named())
 @click.option(
-    "--format", "form", type=click.Choice(["text", "json", "markdown"]), default="text", show_default=True, help="How."
+    "--format",
+    "form",
+    type=click.Choice(["text", "json", "markdown"]),
+    default="text",
+    show_default=True,
+    help="How it is written.",
 )
 @click.option("-o", "--output", type=Named(dir_okay=False), help="Write it to this file.")
 def command(runs: tuple[Path, ...], form: str, output: Path | None) -> int:

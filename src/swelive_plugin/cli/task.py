@@ -21,7 +21,7 @@ def command() -> None:
     """
 
 
-@command.command("setup")
+@command.command("setup", short_help="Make the work tree of a task.")
 @_TASK
 @_FOLDER
 def setup(task: Path, folder: Path) -> int:
@@ -35,7 +35,7 @@ def setup(task: Path, folder: Path) -> int:
     return 0
 
 
-@command.command("check")
+@command.command("check", short_help="Grade the work tree of a task.")
 @_TASK
 @_FOLDER
 @click.option("-o", "--output", type=Named(file_okay=False), help="Keep the reports here.")

@@ -70,8 +70,11 @@ def near_misses(wanted: str, known: Iterable[str], *, likeness: float = 0.6) -> 
     return f"did you mean {', '.join(by_lower[name] for name in close)}?" if close else ""
 
 
-def read_bytes(path: Path, error: type[UsageError]) -> bytes:
-    """Return the content of a file, unpacked where it is gzip. Raises ``error`` where it can't be read whole."""
+def read_bytes(path: Path, error: type[UsageError], *, hint: str = "") -> bytes:
+    """Return the content of a file, unpacked where it is gzip. Raises ``error`` where it can't be read whole.
+
+    ``hint`` says what may be given, for a file that is not there and has no namesake.
+    """
     try:
         data = path.read_bytes()
     except FileNotFoundError:
@@ -80,7 +83,9 @@ def read_bytes(path: Path, error: type[UsageError]) -> bytes:
             siblings = [entry.name for entry in path.parent.iterdir()]
         except OSError:
             siblings = []
-        raise error(f"{path}: no such file or folder", hint=near_misses(path.name, siblings, likeness=0.75)) from None
+        raise error(
+            f"{path}: no such file or folder", hint=near_misses(path.name, siblings, likeness=0.75) or hint
+        ) from None
     except OSError as problem:
         raise error(f"{path}: can't be read: {problem.strerror}") from problem
     if path.suffix == ".gz" or data.startswith(_GZIP_MAGIC):

@@ -30,6 +30,7 @@ DEFAULT_SPLIT = "lite"
 
 _SUFFIXES = (".jsonl", ".jsonl.gz", ".json", ".json.gz", ".parquet")
 _HUB_NAME = re.compile(r"[\w][\w.-]*/[\w][\w.-]*")
+_SHAPES = "give a hub name such as owner/name, or a .jsonl, .json or .parquet file"
 _MONTH = re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])")
 
 
@@ -135,6 +136,8 @@ def _refuse_unknown(unknown: Sequence[str], known: Sequence[str], source: str) -
 
 
 def _read(dataset: str | Path, split: str | None) -> tuple[str, Iterable[Record]]:
+    if dataset == "":  # it would mean the current folder
+        raise DatasetError("the dataset's name is empty", hint=_SHAPES)
     path = Path(dataset).expanduser()
     if path.is_dir():
         inside = sorted(entry for entry in path.iterdir() if entry.name.endswith(_SUFFIXES) and entry.is_file())
@@ -161,7 +164,7 @@ def _read_file(path: Path, split: str | None) -> tuple[str, Iterable[Record]]:
         raise DatasetError(f"{path}: one file has no split {split!r}", hint="leave the split out")
     if path.suffix == ".parquet":
         return str(path), _from_parquet(path)
-    text = decode(read_bytes(path, DatasetError), str(path), DatasetError)
+    text = decode(read_bytes(path, DatasetError, hint=_SHAPES), str(path), DatasetError)
     return str(path), parse(text, str(path), DatasetError, lines=".jsonl" in path.suffixes)
 
 
@@ -193,7 +196,7 @@ def _from_parquet(path: Path) -> list[Record]:
     import pyarrow as pa  # type: ignore[import-untyped]  # it ships no types; heavy, and comes with `datasets`
     from pyarrow import parquet
 
-    data = read_bytes(path, DatasetError)
+    data = read_bytes(path, DatasetError, hint=_SHAPES)
     try:
         rows = parquet.read_table(pa.BufferReader(data)).to_pylist()
     except (pa.ArrowException, OSError) as problem:

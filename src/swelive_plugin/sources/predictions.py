@@ -43,6 +43,7 @@ _COLLECTED_FILES = (
     "output.jsonl",
 )
 _NO_NAMES = frozenset({"patch", "diff", "pred", "model", "prediction", "model_patch"})
+_SHAPES = "give a file (.json, .jsonl, .patch, …), a folder of patches, or one of the words gold and empty"
 _DIFF = re.compile(r"(diff --git |--- |Index: |From [0-9a-f]{40} )")
 _TOLD_EACH = 10  # more unknown ids than this are told in one note, without near misses
 
@@ -102,6 +103,8 @@ def load_predictions(
         ]
         return Predictions(tuple(made), source=str(source))
 
+    if source == "":  # it would mean the current folder
+        raise PredictionsError("the name of the predictions is empty", hint=_SHAPES)
     reader = _Reader(known, keep_going=keep_going)
     if source == "-":
         reader.read_data(sys.stdin.buffer.read(), "<stdin>", lines=False)
@@ -190,7 +193,7 @@ class _Reader:
             self.refused.append(str(problem))
 
     def read_file(self, path: Path, *, instance_id: str | None = None) -> None:
-        data = read_bytes(path, PredictionsError)
+        data = read_bytes(path, PredictionsError, hint=_SHAPES)
         self.read_data(data, str(path), lines=".jsonl" in path.suffixes, instance_id=instance_id, path=path)
 
     def read_data(

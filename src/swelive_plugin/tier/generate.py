@@ -102,7 +102,9 @@ def _begin(out: Path, key: str) -> None:
     if (out / "tier.toml").exists():
         if read_toml(out / "tier.toml", "no tier").get("key") == key:
             return
-        raise UsageError(f"{out} holds another tier", hint="give another folder with -o")
+        raise UsageError(
+            f"{out} holds another tier: of other rows, or made with other options", hint="give another folder with -o"
+        )
     write_tier_toml(out, key=key, complete=False, tasks=[])
 
 

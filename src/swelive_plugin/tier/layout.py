@@ -190,7 +190,8 @@ def read_toml(path: Path, what: str) -> dict[str, Any]:
     try:
         told: dict[str, Any] = tomllib.loads(path.read_text("utf-8"))
     except FileNotFoundError:
-        raise UsageError(f"{path.parent}: {what} here ({path.name} is missing)", hint=_AGAIN) from None
+        hint = "name TIER/tasks/<id>" if what == "no task" else "`swelive gen` makes one"
+        raise UsageError(f"{path.parent}: {what} here ({path.name} is missing)", hint=hint) from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise UsageError(f"{path} can't be read: {error}", hint=_AGAIN) from error
     return told
