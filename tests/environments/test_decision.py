@@ -21,6 +21,9 @@ INSTANCE = instance_from_row({"instance_id": "o__p-1", "repo": "o/p", "base_comm
 OLD, NEW = Recipe(name="old", python="3.9"), Recipe(name="new", python="3.10")
 
 
+ASKS = "EOFError: EOF when reading a line"
+
+
 class Provider(UvProvider):
     """Reads no repository and builds nothing; ``tried`` are the recipes whose controls were run."""
 
@@ -36,7 +39,7 @@ class Provider(UvProvider):
 
     def build(self, instance: Instance, recipe: Recipe, *, lock: str = "", **_: Any) -> Environment:
         if self.needs_lock and not lock:
-            raise EnvironmentBuildError("no such version is left")
+            raise EnvironmentBuildError("it does not build", evidence=ASKS)
         return self.made(recipe)
 
     def made(self, recipe: Recipe) -> Environment:
@@ -150,3 +153,11 @@ def test_forgetting_a_decision_leaves_those_of_other_commits(tmp_path: Path) -> 
     left = [store.chosen("o/p", commit, layout) is not None for commit in ("1" * 40, "2" * 40)
             for layout in ("host", "fixed")]  # fmt: skip
     assert left == [False, False, True, True]
+
+
+def test_search_that_builds_nothing_says_what_to_do(provider: Provider) -> None:
+    """The hint of a failed build was lost on the way through the search."""
+    provider.needs_lock = True
+    with pytest.raises(EnvironmentBuildError, match="it does not build") as caught:
+        provider.grade()
+    assert "asks for input" in caught.value.hint

@@ -20,6 +20,7 @@ from swelive_plugin.environments.advisor import advisor_from_environment
 from swelive_plugin.environments.build import (
     BuildRoom,
     BuildStopped,
+    build_hint,
     build_venv,
     compile_bytecode,
     environment_key,
@@ -113,9 +114,8 @@ class UvProvider:
                 if found.environment is not None:
                     return found.environment
                 if choice is None:
-                    raise EnvironmentBuildError(
-                        found.cause, evidence=next((each.evidence for each in found.attempts if each.evidence), "")
-                    )
+                    evidence = next((each.evidence for each in found.attempts if each.evidence), "")
+                    raise EnvironmentBuildError(found.cause, hint=build_hint(evidence), evidence=evidence)
                 candidates = [choice.recipe]
             else:
                 say("reading what the repository says about its tests")

@@ -6,7 +6,7 @@
       store.json                  which version of this package's layout it is
       chosen/<repo>@<commit>…/    the recipe and lock for a commit, the key that they led to, whether controls held
       built/<key>/                environment.json (written last), venv/, tree/, recipe.toml, environment.lock,
-      build.log
+                                  build.log; history-<commit>/, a packed .git, where the project's tests need one
       files/ab/<sha256>           file contents that environments share by hard links
       locks/, work/               who builds what; what a build throws away
 """
