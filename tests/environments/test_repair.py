@@ -89,6 +89,21 @@ def test_pins_that_conflict_are_taken_off() -> None:
     assert repaired(better, log) is None
 
 
+def test_an_extra_of_the_project_that_pins_what_never_fitted_is_overridden() -> None:
+    recipe = replace(RECIPE, extras=("dev",), requirements=("pytest>=7.0", "six"))
+    log = (
+        "  No solution found when resolving dependencies:\n  Because only mylib[dev]==3.2 is available and mylib[dev]==3.2\n"
+        "      depends on pytest==5.3.1, we can conclude that all versions of mylib[dev] depend on pytest==5.3.1.\n"
+        "      And because you require mylib[dev] and pytest>=7.0, your requirements are unsatisfiable."
+    )
+    better = repaired(recipe, log)
+    assert better is not None
+    assert better.overrides == ("pytest>=7.0",)
+    assert better.requirements == recipe.requirements
+    again = repaired(better, log)
+    assert again is None or again.overrides == better.overrides
+
+
 def test_an_unknown_failure_teaches_nothing() -> None:
     assert repaired(RECIPE, "Segmentation fault") is None
 

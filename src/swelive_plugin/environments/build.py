@@ -226,6 +226,8 @@ def resolve_lock(room: BuildRoom, recipe: Recipe) -> str:
     options = ["--generate-hashes", "--no-header", "--no-annotate", "--quiet", *era_options(recipe)]
     if recipe.constraints:
         options += ["-c", room.write("constraints.txt", "\n".join(recipe.constraints) + "\n")]
+    if recipe.overrides:
+        options += ["--override", room.write("overrides.txt", "\n".join(recipe.overrides) + "\n")]
     if recipe.project:
         options += ["--no-emit-package", canonicalize_name(recipe.project)]
     target = f"{room.workdir}/resolved.txt"

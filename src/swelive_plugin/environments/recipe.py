@@ -75,8 +75,8 @@ class Recipe:
     ``cutoff`` is UTC: no upload after it counts, except for the packages in ``exceptions`` (name to their own date).
     ``subdir`` is where the packaging files are. ``install`` is ``editable``, ``develop`` (by ``setup.py develop``), or
     ``path`` where nothing can be installed and the tree itself is put on the import path. ``system`` names Debian
-    packages that the project's own CI installs. ``released_files`` takes generated files
-    from the project's last release.
+    packages that the project's own CI installs. ``overrides`` replace what anybody, the project's own extras too, asks
+    of a package. ``released_files`` takes generated files from the project's last release.
     """
 
     name: str = "full"
@@ -88,6 +88,7 @@ class Recipe:
     extras: tuple[str, ...] = ()
     requirements: tuple[str, ...] = ()
     constraints: tuple[str, ...] = ()
+    overrides: tuple[str, ...] = ()
     build_requires: tuple[str, ...] = ()
     build_backend: str = ""
     exceptions: Mapping[str, str] = field(default_factory=dict)

@@ -106,6 +106,8 @@ def _conflict(recipe: Recipe, log: str) -> Recipe | None:
     if "No solution found" not in log and "unsatisfiable" not in log and "conflict" not in log.lower():
         return None
     explanation = log[log.find("No solution found") :]
+    if overridden := _own_pins(recipe, explanation):
+        return overridden
     named = {
         canonicalize_name(name)
         for name in re.findall(r"\b([A-Za-z][A-Za-z0-9._-]*[A-Za-z0-9])(?:\[[^\]]*\])?(?=[<>=!~{ ])", explanation)
@@ -124,3 +126,20 @@ def _conflict(recipe: Recipe, log: str) -> Recipe | None:
             recipe, constraints=constrained, reasons=(*recipe.reasons, "conflicting constraints are left out")
         )
     return None
+
+
+def _own_pins(recipe: Recipe, explanation: str) -> Recipe | None:
+    """Take off pins of the project's own extras: what nobody installs by hand may ask for what never fitted."""
+    own = re.sub(r"[-_.]+", "[-_.]+", re.escape(canonicalize_name(recipe.project))) if recipe.project else "(?!)"
+    asked = re.findall(
+        rf"\b{own}\[[\w, -]+\](?:[<>=!~]=?\S+)?\s+depends\s+on\s+([A-Za-z0-9._-]+)[<>=!~]", explanation, re.IGNORECASE
+    )
+    lines = {name_of(line): line for line in recipe.requirements}
+    there = {name_of(line) for line in recipe.overrides}
+    new = {name: lines.get(name, name) for name in map(canonicalize_name, asked) if name not in there}
+    if not new:
+        return None
+    return replace(
+        recipe, overrides=(*recipe.overrides, *new.values()),
+        reasons=(*recipe.reasons, f"an extra's own pins can't be kept: {', '.join(sorted(new))}"),
+    )  # fmt: skip

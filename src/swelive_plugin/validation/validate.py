@@ -354,20 +354,21 @@ class _Work:
 def test_files_of(touched: Sequence[str], tree: Path) -> list[str]:
     """Return what pytest is to run for a test patch that touches these paths.
 
-    Its test modules; where it touches only their data, the nearest folder above that holds test modules.
+    Its test modules; and for data that none of them lies near, the nearest folder above that holds test modules.
     """
     modules = [path for path in touched if _TEST_MODULE.search(path)]
-    if modules:
-        return modules
     folders: set[str] = set()
     for path in touched:
+        if path in modules or path.endswith(("conftest.py", "__init__.py")):
+            continue
         folder = posixpath.dirname(path)
         while folder and not any(_TEST_MODULE.search(entry.name) for entry in _files(tree / folder)):
             folder = posixpath.dirname(folder)
-        if folder:
+        if folder and not any(module.startswith(f"{folder}/") for module in modules):
             folders.add(folder)
-    others = [path for path in touched if path.endswith(".py") and posixpath.basename(path) != "conftest.py"]
-    return sorted(folders) or others
+    if modules or folders:
+        return [*modules, *sorted(folders)]
+    return [path for path in touched if path.endswith(".py") and posixpath.basename(path) != "conftest.py"]
 
 
 def _files(folder: Path) -> list[Path]:
