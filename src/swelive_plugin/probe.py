@@ -43,6 +43,7 @@ def _find_pytest():  # type: () -> bool
 _CONFIG = _read_config() if __name__ == "__main__" else {}
 _ISOLATED = _find_pytest() if __name__ == "__main__" else None
 
+import time
 import unittest
 import weakref
 from json.encoder import encode_basestring_ascii as _quote
@@ -65,6 +66,7 @@ PROTOCOL = 1
 _NOTE = "_swelive"  # what makereport saw, carried on the report: xdist and forked send a report's __dict__ as JSON
 _MESSAGE_CHARS = 300
 _IDS_PER_LINE = 500
+_TRIES = 1000
 _SKIPS = (_skip.Exception, unittest.SkipTest)
 _XFAIL = _xfail.Exception
 _FOLDER = os.path.dirname(os.path.abspath(__file__))
@@ -85,14 +87,25 @@ def _new_style_wrappers():  # type: () -> bool
 _NEW_STYLE = _new_style_wrappers()
 
 
+_STATE = (
+    "failed guard _write _silent _id _head _quoted _notes _rootdir _strict _collected _controller _worker _ended "
+    "_made _pending __weakref__"
+)
+
+_SEALED = ("_note", "_emit_phase", "_enter", "_put", "emit", "end")
+
+
 class Recorder(object):
     """Writes one JSON line per event through ``write``, which is called once per line with the bytes of it.
 
     ``write`` may be ``None`` on an xdist worker: then nothing is written, but reports carry what the controller needs.
     """
 
-    def __init__(self, write: Optional[Callable[[bytes], object]]) -> None:
-        self._write = write or _nothing
+    # no room for an attribute beside these: a method can't be shadowed on the object
+    __slots__ = tuple(_STATE.split())
+
+    def __init__(self, write: Optional[Callable[[Any], object]]) -> None:
+        self._write = write or _nothing  # type: Callable[[Any], object]
         self._silent = write is None
         self._id = None  # type: Optional[str]
         self._head = ""
@@ -106,6 +119,7 @@ class Recorder(object):
         self._worker = False
         self._ended = False
         self._made = []  # type: List[Any]
+        self._pending = []  # type: List[bytes]
         self.guard = None  # type: Any
         _mute_in_children(self)
 
@@ -197,7 +211,15 @@ class Recorder(object):
                     self.guard.finish()
                 except Exception as error:  # what the guard can't look at must not cost the session its end
                     self.emit({"e": "unwatched", "msg": _short(error)})
+            for line in [self._pending.pop(0) for _ in list(self._pending)]:
+                self._write(line)
             self.emit({"e": "end", "exitstatus": int(exitstatus), "collected": self._collected, "failed": self.failed})
+
+    def seal(self, held: Tuple[Any, ...]) -> None:
+        """Hand the sender what must hold from now on, see `swelive_channel.signed`."""
+        own = [(vars(Recorder).get, name, vars(Recorder)[name]) for name in _SEALED]  # type: List[Any]
+        own += [(type, self, Recorder), (vars(Recorder)["guard"].__get__, self, self.guard)]
+        self._write(tuple(own) + held)
 
     def broken(self, message: str) -> None:
         """Write that pytest gave up before a session began (a conftest.py that can't be imported, unknown options)."""
@@ -207,7 +229,7 @@ class Recorder(object):
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         self._enter(nodeid)
-        self._write(('{"e":"start","id":' + self._quoted + "}\n").encode("ascii"))
+        self._put(('{"e":"start","id":' + self._quoted + "}\n").encode("ascii"))
 
     if _NEW_STYLE:
 
@@ -215,7 +237,7 @@ class Recorder(object):
         def pytest_runtest_makereport(self, item: Any, call: Any) -> Any:
             before = call.excinfo or _unittest_excinfo(item)
             if self.guard is not None and call.when != "teardown":
-                self.guard.check(item)
+                self.guard.check(item, call)
             report = yield
             self._made.append(report)
             # looked at twice: unittest's exception is moved into the call by an inner hook
@@ -229,7 +251,7 @@ class Recorder(object):
         def pytest_runtest_makereport(self, item: Any, call: Any) -> Any:
             before = call.excinfo or _unittest_excinfo(item)
             if self.guard is not None and call.when != "teardown":
-                self.guard.check(item)
+                self.guard.check(item, call)
             outcome = yield
             report = outcome.get_result()
             self._made.append(report)
@@ -253,7 +275,7 @@ class Recorder(object):
             and "wasxfail" not in data
             and "rerun" not in data
         ):
-            self._write(
+            self._put(
                 ('%s%s","outcome":"passed","d":%.6f}\n' % (self._head, report.when, report.duration)).encode("ascii")
             )
         else:
@@ -327,7 +349,20 @@ class Recorder(object):
     def emit(self, event: Dict[str, Any]) -> None:
         """Write one event."""
         if not self._silent:
-            self._write((json.dumps(event, separators=(",", ":")) + "\n").encode("ascii"))
+            self._put((json.dumps(event, separators=(",", ":")) + "\n").encode("ascii"))
+
+    def _put(self, line: bytes) -> None:
+        if self._pending:
+            self._pending.append(line)
+            line = self._pending.pop(0)
+        for _ in range(_TRIES):
+            try:
+                self._write(line)
+                break
+            except ValueError:  # the sender is at work: in another thread, or below us, where graded code cut in
+                time.sleep(0)
+        else:
+            self._pending.insert(0, line)
 
     def _emit_ids(self, kind: str, ids: List[str]) -> None:
         if kind == "collected":
@@ -503,20 +538,23 @@ def main() -> None:
     import tempfile
 
     config = dict(_CONFIG, probe=os.path.abspath(__file__))  # type: Dict[str, Any]
-    parts = {name: _part(name) for name in ("channel", "start", "guard", "canaries")}
+    parts = {name: _part(name) for name in ("channel", "start", "origin", "guard", "witness", "canaries")}
     start = parts["start"]
     recorder = Recorder(parts["channel"].signed(parts["channel"].pipe_writer(config["channel_fd"])))
-    plugins = [recorder, start.Starter(recorder, config)]
+    plugins = [recorder, start.Starter(recorder, config)]  # type: List[Any]
     start.import_pytest_whole()
     if config.get("disguise"):
         start.disguise()
     if config.get("guard", True):
-        guard = parts["guard"].Guard(recorder.emit, config["tree"], config.get("test_files", []))
-        guard.watch_compiler()
+        origin = parts["origin"].Origin(config["tree"])
+        origin.watch_compiler()
+        test_files = [os.path.join(os.path.abspath(config["tree"]), name) for name in config.get("test_files", [])]
+        guard = parts["guard"].Guard(recorder.emit, origin, test_files)
         guard.take([sys.modules[__name__]] + list(parts.values()))
         guard.watch_calls()
+        guard.witness = parts["witness"].Witness(origin, guard.say)
         recorder.guard = guard
-        plugins.append(guard)
+        plugins += [guard, guard.witness]
     if config.get("canaries", True):
         plugins.append(parts["canaries"].Canaries(recorder, config["tree"]))
     start.open_site(config)
@@ -530,7 +568,7 @@ def main() -> None:
     start.stand_in_main(args)
     start.hear_signals()
     leave = os._exit
-    status = pytest.main(args, plugins=plugins)
+    status = pytest.main(args, plugins=[start.only_hooks(plugin) for plugin in plugins])
     recorder.end(status)
     for stream in (sys.stdout, sys.stderr):
         try:

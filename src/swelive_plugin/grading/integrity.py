@@ -49,6 +49,7 @@ _CALLS = {
     "sys.settrace": "traces other code",
     "sys.setprofile": "traces other code",
     "sys.addaudithook": "listens to the interpreter",
+    "gc.get_referents": "searches all objects of the process",
     "__code__": "replaces the code of a function",
     "frame": "looks at its caller",
 }
@@ -330,6 +331,8 @@ class _Look:
             return "tampered"
         if what.startswith("sys."):
             return "flag" if blamed else None
+        if event.get("when") == "collected" and not self.has_control:
+            return "flag" if blamed else None  # a decorator of the project's own does the same
         if what.startswith("test "):
             # a code object can name any file as its own, but what the test's file was compiled to is known
             return "tampered" if self.has_control and self.blame(file) != "installed" else blamed
@@ -366,8 +369,9 @@ class _Look:
             code = "reads_process" if name.startswith("/proc") else "reads_tests"
             yield Finding(code, "flag", f"the patch's code opened {name} while tests ran", file, _line(event))
         else:
-            told = f"the patch's code {_CALLS.get(what, what)} ({what})"
-            yield Finding("looks_at_runner", "flag", told, file, _line(event))
+            told = f"the patch's code {_CALLS.get(what, 'works on what is not its own')} ({what})"
+            # what programs do for other reasons, too, makes the mutants run and asks nobody
+            yield Finding("looks_at_runner", "flag" if what in _CALLS else "look", told, file, _line(event))
 
     def _phase(self, event: Mapping[str, Any]) -> Iterator[Finding]:
         if event.get("unmade") and not self.normal.unmade and event.get("outcome") != "failed":

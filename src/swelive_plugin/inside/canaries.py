@@ -90,6 +90,8 @@ def test_{k}():  # failed
 class Canaries(object):
     """A plugin that puts canaries into the session when its tests are about to run, and reports how they end."""
 
+    __slots__ = ("_items", "_random", "_recorder", "_tree")
+
     def __init__(self, recorder: Any, tree: str) -> None:
         self._recorder = recorder
         self._tree = os.path.join(os.path.abspath(tree), "")
@@ -192,6 +194,8 @@ class Canaries(object):
         if id(item) not in self._items:
             return None
         recorder = self._recorder
+        if recorder.guard is not None:
+            recorder.guard.compare("canary")
         failed = recorder.failed
         recorder.pytest_runtest_logstart(item.nodeid)
         for report in runtestprotocol(item, log=False, nextitem=nextitem):

@@ -5,6 +5,7 @@ judges nothing: whether a difference is tampering is decided outside, against se
 the process with the graded code, so it raises the price of a lie and proves nothing by itself.
 """
 
+import builtins
 import inspect
 import os
 import sys
@@ -44,13 +45,11 @@ _CRITICAL = (
     "unittest.case.TestCase.failureException",
     "builtins.AssertionError",
 )
-_WATCHED_CALLS = {
-    "gc.get_objects": "gc.get_objects",
-    "gc.get_referrers": "gc.get_referrers",
-    "sys.settrace": "sys.settrace",
-    "sys.setprofile": "sys.setprofile",
-    "sys.addaudithook": "sys.addaudithook",
-}
+_WATCHED_CALLS = frozenset(
+    "gc.get_objects gc.get_referrers gc.get_referents sys.settrace sys.setprofile sys.addaudithook ctypes.dlsym "
+    "ctypes.dlopen ctypes.cdata ctypes.string_at _thread.start_new_thread".split()
+)
+_WATCHED_SETS = ("__class__", "__bases__", "__defaults__", "__kwdefaults__")
 _FRAME_CALLS = ("sys._getframe", "sys._current_frames")
 _FRAMES_OF = ("tb_frame", "gi_frame", "cr_frame", "ag_frame")
 _READERS_FOR_PEOPLE = ("linecache.py", "tokenize.py", "traceback.py", "warnings.py")
@@ -59,19 +58,27 @@ _READERS_FOR_PEOPLE = ("linecache.py", "tokenize.py", "traceback.py", "warnings.
 class Guard(object):
     """One session's guard: `take` before the tree is importable, then a plugin, `check` from the recorder, `finish`."""
 
-    def __init__(self, emit: Callable[[Dict[str, Any]], None], tree: str, test_files: Iterable[str]) -> None:
+    # no room for an attribute beside these: a method can't be shadowed on the object
+    __slots__ = tuple(
+        "results witness _emit _origin _relative _test_files _said _kept _names _critical _impls _fast_impls _items "
+        "_manager _shapes _callers _recorder _write _looking _test _codes_may_differ _bait _bait_cells".split()
+    )
+
+    def __init__(self, emit: Callable[[Dict[str, Any]], None], origin: Any, test_files: Iterable[str]) -> None:
+        """``test_files`` are absolute paths."""
         self.results = {}  # type: Dict[str, str]
+        self.witness = None  # type: Any
         self._emit = emit
-        self._root = os.path.join(os.path.abspath(tree), "")
-        self._test_files = {os.path.join(self._root, name) for name in test_files}
+        self._origin = origin
+        self._relative = origin.relative  # type: Callable[[str], str]
+        self._test_files = set(test_files)
         self._said = set()  # type: Set[Tuple[Any, ...]]
         self._kept = []  # type: List[Tuple[str, Any, str, Any, Any]]
-        self._critical = []  # type: List[Tuple[Any, str, Any, Any, Any]]
+        self._names = []  # type: List[Tuple[Any, Set[str]]]
+        self._critical = ()  # type: Tuple[Tuple[Any, str, Any, Any, Any], ...]
         self._impls = {}  # type: Dict[int, Tuple[Any, Any, Any, str]]
         self._fast_impls = []  # type: List[Tuple[Any, Any, str]]
         self._items = {}  # type: Dict[int, Tuple[Any, ...]]
-        self._compiled = {}  # type: Dict[str, Set[int]]
-        self._codes = []  # type: List[Any]
         self._manager = None  # type: Any
         self._shapes = {}  # type: Dict[int, Tuple[Any, type, Dict[str, Any]]]
         self._callers = []  # type: List[Tuple[Any, ...]]
@@ -90,34 +97,16 @@ class Guard(object):
         """Remember every function and class of pytest, pluggy, unittest, builtins and the probe."""
         modules = [m for name, m in sorted(sys.modules.items()) if name.split(".")[0] in _OWN and _is_module(m)]
         self._kept = [entry for module in modules + list(own_modules) for entry in _callables(module)]
+        self._names = [(vars(module), set(vars(module))) for module in modules if module.__name__ != "builtins"]
+        for _key, _owner, _name, _value, code in self._kept:
+            if code is not None:
+                self._origin.know(code)
         wanted = set(_CRITICAL)
-        self._critical = [
-            (vars(owner).get, name, value, _function(value) or _nested, code or _nested.__code__)
+        self._critical = tuple(
+            (vars(owner).get, name, value, _function(value) or _code, code or _code.__code__)
             for key, owner, name, value, code in self._kept
             if key in wanted
-        ]
-
-    def watch_compiler(self) -> None:
-        """Remember which code objects the assertion rewriter made from each file, as they pass."""
-        try:
-            import _pytest.assertion.rewrite as rewrite
-        except ImportError:
-            return
-        for name in ("_rewrite_test", "_read_pyc"):
-            real = getattr(rewrite, name, None)
-            if real is not None:
-                setattr(rewrite, name, self._watched(real))
-
-    def _watched(self, real: Callable[..., Any]) -> Callable[..., Any]:
-        def watched(*args: Any, **kwargs: Any) -> Any:
-            made = real(*args, **kwargs)
-            for code in made if isinstance(made, tuple) else (made,):
-                if isinstance(code, types.CodeType):
-                    self._codes.append(code)  # ids stay true while it lives
-                    self._compiled.setdefault(code.co_filename, set()).update(_nested(code))
-            return made
-
-        return watched
+        )
 
     def watch_calls(self) -> None:
         """Listen to what the interpreter announces (Python 3.8): who looks for our objects, who reads test files."""
@@ -136,6 +125,8 @@ class Guard(object):
         elif event == "object.__setattr__" and args[1] == "__code__":
             self._codes_may_differ = True
             self._saw("__code__", str(getattr(args[0], "__name__", "")))
+        elif event == "object.__setattr__" and args[1] in _WATCHED_SETS:
+            self._saw(args[1], "")
 
     def _saw_frame(self, what: str) -> None:
         """Say that code of the tree itself takes a frame: its callers' lead to the test and to the recorder."""
@@ -149,7 +140,7 @@ class Guard(object):
             file = frame.f_code.co_filename if frame is not None else ""
             if self._relative(file) != file:
                 event = {"e": "saw", "what": "frame", "name": what}
-                self._say(("saw", "frame", file), event, (file, frame.f_lineno))
+                self.say(("saw", "frame", file), event, (file, frame.f_lineno))
         finally:
             self._looking = False
 
@@ -163,7 +154,7 @@ class Guard(object):
                 return  # a traceback or a warning is being shown
             relative = self._relative(file)
             if relative != file:
-                self._say(
+                self.say(
                     ("saw", what, name, relative), {"e": "saw", "what": what, "name": name}, (file, frame.f_lineno)
                 )
                 return
@@ -183,7 +174,19 @@ class Guard(object):
             self._impls[id(impl)] = (impl, impl.function, _code(impl.function), hook)
             if hook in _HOOKS:
                 self._fast_impls.append((impl, impl.function, hook))
+        self._seal()
         yield
+
+    def _seal(self) -> None:
+        """Have the sender itself look at us: we are the first that a liar would change."""
+        if self._recorder is not None:
+            methods = [(Guard, name) for name in ("check", "compare", "finish", "say")] + [
+                (type(self.witness), "check")
+            ]
+            held = [(vars(kind).get, name, vars(kind)[name]) for kind, name in methods]  # type: List[Any]
+            held += [(type, self, Guard), (type, self.witness, type(self.witness))]
+            held += [(vars(Guard)[name].__get__, self, getattr(self, name)) for name in ("witness", "_critical")]
+            self._recorder.seal(tuple(held))
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_collection_finish(self, session: Any) -> Iterator[None]:
@@ -193,7 +196,7 @@ class Guard(object):
             try:
                 self._add_item(item)
             except Exception as error:  # an item of a kind that we don't know is left unwatched
-                self._say(("unwatched", type(item)), {"e": "unwatched", "msg": repr(error)[:200]}, type(item))
+                self.say(("unwatched", type(item)), {"e": "unwatched", "msg": repr(error)[:200]}, type(item))
             self._shapes[id(item)] = (item, type(item), dict(_params(item)))
         relay = vars(self._manager.hook) if self._manager is not None else {}
         self._callers = [(relay, name, relay[name], *_caller(relay[name])) for name in _HOOKS if name in relay]
@@ -206,15 +209,25 @@ class Guard(object):
             return
         code = function.__code__
         file = code.co_filename
-        known = self._compiled.get(file)
-        if known is not None and id(code) not in known:
-            self._say(("item", item.nodeid), {"e": "changed", "what": "test code", "test": item.nodeid}, code)
+        compiled = self._origin.compiled(code)
+        if compiled is False or (compiled is None and self._relative(file) != file):  # another loader brought it
+            event = {"e": "changed", "what": "test code", "test": item.nodeid, "when": "collected"}
+            self.say(("item", item.nodeid), event, code)
+        for wrapper in _wrappers(_get(holder, name) or item.__dict__.get("_obj")):
+            file = self._origin.file_of(wrapper)
+            if not self._origin.compiled(wrapper) and (self._relative(file) != file or file.startswith("<")):
+                event = {"e": "changed", "what": "test wrapper", "test": item.nodeid, "when": "collected"}
+                self.say(("wrapper", item.nodeid, file), event, (file, wrapper.co_firstlineno))
         self._items[id(item)] = (item, function, code, item.__dict__.get("_obj"), holder, name, _get(holder, name))
 
     # For every test: hot
 
-    def check(self, item: Any) -> None:
-        """Compare what this test depends on."""
+    def check(self, item: Any, call: Any) -> None:
+        """Compare what this test depends on, and let the witness look."""
+        if self.witness is not None:
+            self._looking = True
+            self.witness.check(item, call)
+            self._looking = False
         codes_may_differ = self._codes_may_differ
         for get, name, value, function, code in self._critical:
             if get(name) is not value or (codes_may_differ and function.__code__ is not code):
@@ -224,9 +237,9 @@ class Guard(object):
         for impl, function, hook in self._fast_impls:
             if impl.function is not function:
                 self._hook_changed(impl, hook, item.nodeid)
-        if self._recorder is not None and self._recorder.__dict__.get("_write") is not self._write:
-            sender, self._recorder.__dict__["_write"] = self._recorder.__dict__.get("_write"), self._write
-            self._say(("recorder",), {"e": "changed", "what": "recorder", "test": item.nodeid}, _code(sender) or sender)
+        if self._recorder is not None and self._recorder._write is not self._write:
+            sender, self._recorder._write = self._recorder._write, self._write
+            self.say(("recorder",), {"e": "changed", "what": "recorder", "test": item.nodeid}, _code(sender) or sender)
         for relay, name, caller, kind, execute, impls in self._callers:
             if relay.get(name) is not caller or _caller(caller) != (kind, execute, impls):
                 self._caller_changed(relay.get(name), name, impls, item.nodeid)
@@ -248,20 +261,20 @@ class Guard(object):
         # whose class it is now tells nothing: a class names any module as its own
         what = "test values" if type(item) is shape[1] else "test runner"
         event = {"e": "changed", "what": what, "test": item.nodeid, "when": "test"}
-        self._say((what, item.nodeid), event, ("", 0))
+        self.say((what, item.nodeid), event, ("", 0))
 
     def _caller_changed(self, caller: Any, hook: str, impls: Tuple[Any, ...], test: str) -> None:
         new = [impl for impl in _caller(caller)[2] if impl not in impls]
         event = {"e": "changed", "what": "hook calls of %s" % hook, "when": "test", "test": test}
-        self._say(("caller", hook), event, _code(new[0].function) if new else ("", 0))
+        self.say(("caller", hook), event, _code(new[0].function) if new else ("", 0))
 
     def _item_changed(self, item: Any, saved: Tuple[Any, ...]) -> None:
         event = {"e": "changed", "what": "test code", "test": item.nodeid, "when": "test"}
         if saved[1].__code__ is not saved[2]:
-            self._say(("code", item.nodeid), event, saved[1].__code__)
+            self.say(("code", item.nodeid), event, saved[1].__code__)
         if "runtest" in item.__dict__:
             event["what"] = "test runner"
-            self._say(("runtest", item.nodeid), event, _code(item.__dict__["runtest"]))
+            self.say(("runtest", item.nodeid), event, _code(item.__dict__["runtest"]))
         for now, before in (
             (item.__dict__.get("_obj"), saved[3]),
             (_get(saved[4], saved[5]), saved[6]),
@@ -269,15 +282,15 @@ class Guard(object):
             code = _code(now)
             # asyncio plugins and their like wrap the function: what matters is who did
             if now is not before and now is not None and code is not None and code is not saved[2]:
-                installed = self._relative(code.co_filename) == code.co_filename and os.path.exists(code.co_filename)
-                if installed or code.co_filename == saved[2].co_filename:
+                file = self._origin.file_of(code)
+                if (self._relative(file) == file and os.path.exists(file)) or code.co_filename == saved[2].co_filename:
                     continue
                 event["what"] = "test function"
-                self._say(("function", item.nodeid), event, code)
+                self.say(("function", item.nodeid), event, code)
 
     def _hook_changed(self, impl: Any, hook: str, test: str) -> None:
         event = {"e": "changed", "what": "hook %s of %s" % (hook, impl.plugin_name), "test": test}
-        self._say(("impl", id(impl), id(impl.function)), event, _code(impl.function))
+        self.say(("impl", id(impl), id(impl.function)), event, _code(impl.function))
 
     # Once in a while
 
@@ -289,7 +302,14 @@ class Guard(object):
                 event = {"e": "changed", "what": key, "when": when, "test": self._test}  # type: Dict[str, Any]
                 if key in _CRITICAL:
                     event["critical"] = True
-                self._say((key, id(now)), event, _code(now) or now)
+                self.say((key, id(now)), event, _code(now) or now)
+
+        for namespace, names in self._names:
+            for name in set(namespace) - names:
+                if name in vars(builtins):  # the module means another thing by it now
+                    key = "%s.%s" % (namespace.get("__name__"), name)
+                    event = {"e": "changed", "what": key, "when": when, "test": self._test, "critical": True}
+                    self.say((key,), event, _code(namespace[name]) or namespace[name])
 
     def finish(self) -> None:
         """Report what the session left behind, just before its end is written."""
@@ -303,7 +323,7 @@ class Guard(object):
         for what, function in (("sys.settrace", sys.gettrace()), ("sys.setprofile", sys.getprofile())):
             code = _code(function) or _code(vars(type(function)).get("__call__"))
             if code is not None and self._relative(code.co_filename) != code.co_filename:
-                self._say((what,), {"e": "changed", "what": what}, code)
+                self.say((what,), {"e": "changed", "what": what}, code)
         if _cells(self._bait) != self._bait_cells or set(self.results.values()) - {"collected"}:
             self._emit({"e": "changed", "what": "bait", "when": "end"})
         self._modules()
@@ -312,14 +332,14 @@ class Guard(object):
         """Name every hook from the tree, and those that have no file."""
         for hook, impl in _implementations(self._manager):
             code = _code(impl.function)
-            file = code.co_filename if code is not None else ""
+            file = self._origin.file_of(code) if code is not None else ""
             relative = self._relative(file)
             if id(impl) in self._impls and relative == file:
                 continue
             if relative == file and os.path.exists(file):
                 continue  # an installed plugin, loaded late
             event = {"e": "hook", "hook": hook, "plugin": str(impl.plugin_name), "late": id(impl) not in self._impls}
-            self._say(("hook", hook, impl.plugin_name, file), event, code)
+            self.say(("hook", hook, impl.plugin_name, file), event, code)
 
     def _plugins(self) -> None:
         """Name the plugins that are registered and not the tree's own."""
@@ -345,20 +365,13 @@ class Guard(object):
         watched = {"runner": len(self._critical), "callables": len(self._kept), "hooks": len(self._callers)}
         self._emit({"e": "modules", "tree": found, "watched": watched})
 
-    def _say(self, key: Tuple[Any, ...], event: Dict[str, Any], where: Any) -> None:
+    def say(self, key: Tuple[Any, ...], event: Dict[str, Any], where: Any) -> None:
+        """Report ``event`` once for each ``key``, with the place of ``where``: code, a class, or (file, line)."""
         if key in self._said:
             return
         self._said.add(key)
-        file, line = _where(where)
+        file, line = self._origin.where(where)
         self._emit(dict(event, file=self._relative(file), line=line))
-
-    def _relative(self, file: str) -> str:
-        """Return ``file`` relative to the tree if it lies there and is not an installed package, else as it is."""
-        if file.startswith(self._root):
-            inside = file[len(self._root) :]
-            if "site-packages" not in inside:
-                return inside
-        return file
 
 
 # modules that load their content lazily do so when their attributes or __dict__ are asked for
@@ -401,24 +414,6 @@ def _function(value: Any) -> Any:
 def _code(value: Any) -> Any:
     function = _function(value)
     return function.__code__ if function is not None else None
-
-
-def _where(value: Any) -> Tuple[str, int]:
-    if isinstance(value, tuple):
-        return value
-    if isinstance(value, types.CodeType):
-        return value.co_filename, value.co_firstlineno
-    owner = value if isinstance(value, type) else type(value)
-    module = sys.modules.get(str(getattr(owner, "__module__", "")))
-    return str(getattr(module, "__file__", None) or ""), 0
-
-
-def _nested(code: Any) -> Iterator[int]:
-    yield id(code)
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            for inner in _nested(constant):
-                yield inner
 
 
 def _implementations(manager: Any) -> Iterator[Tuple[str, Any]]:
@@ -465,6 +460,18 @@ def _test_function(item: Any) -> Tuple[Any, str, Optional[Any]]:
         value = None
     value = getattr(getattr(value, "hypothesis", None), "inner_test", value)  # its wrapper's code is made up
     return holder, name, value if isinstance(value, types.FunctionType) else None
+
+
+def _wrappers(value: Any) -> Iterator[Any]:
+    """Yield the code of each function that stands before the one that it says to wrap."""
+    for _ in range(20):
+        value = getattr(value, "__func__", value)
+        inner = getattr(value, "__dict__", {}).get("__wrapped__")
+        if inner is None:
+            return
+        if isinstance(value, types.FunctionType):
+            yield value.__code__
+        value = inner
 
 
 def _bait() -> Callable[[Dict[str, Any]], None]:

@@ -9,9 +9,16 @@ from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 import pytest
 
-__all__ = ["Starter", "hear_signals", "import_pytest_whole", "open_site", "stand_in_main"]
+__all__ = ["Starter", "hear_signals", "import_pytest_whole", "only_hooks", "open_site", "stand_in_main"]
 
 _KEPT = []  # type: List[Any]
+
+
+def only_hooks(part: Any) -> Any:
+    """Return a plugin with the hooks of ``part`` and nothing else: a list of the plugins leads nowhere."""
+    names = [name for name in dir(part) if name.startswith("pytest_")]
+    hooks = {name: staticmethod(getattr(part, name)) for name in names}  # type: Dict[str, Any]
+    return type("Hooks", (object,), dict(hooks, __slots__=()))()
 
 
 class Starter(object):
