@@ -142,6 +142,7 @@ class Bubblewrap:
             try:
                 if started is not None:
                     started(process.pid)
+                tree.wait_until_told()
                 watch.wait(began)
                 tree.kill()
                 tree.wait()
@@ -269,6 +270,18 @@ class _Namespace:
             Path(f"/proc/{init}/oom_score_adj").write_text("800")
         with contextlib.suppress(BrokenPipeError):
             os.write(self._block, b"x")
+
+    def wait_until_told(self) -> None:
+        """Return when bubblewrap has said who is pid 1, or has ended.
+
+        It is looked at, not waited for: whom the first byte wakes may take bubblewrap's processor just where its death
+        would leave a half-started child behind.
+        """
+        until = time.monotonic() + 1.0  # the watch goes on from there
+        while self._init is None and self._process.poll() is None and time.monotonic() < until:
+            time.sleep(0.0005)
+            if readable([self._status_fd], 0):
+                self.take_status(os.read(self._status_fd, 4096))
 
     def wait_until_bound(self) -> None:
         """Return when pid 1 waits for its children: by then it has asked the kernel to end it with bubblewrap.
