@@ -317,3 +317,88 @@ def test_cython_is_built_anew_from_pyx_pxd_and_the_modules_own_py(tmp_path: Path
     )
     assert codes(bad.reasons) == ["does_not_build"]
     assert "cy/low.pyx:2:11: undeclared name not builtin: thrice" in bad.reasons[0].message
+
+
+MESON = """\
+project('quick', 'c', version: '1')
+py = import('python').find_installation(pure: false)
+py.install_sources(['quick/__init__.py'], subdir: 'quick')
+py.extension_module('_fast', 'src/fast.c', install: true, subdir: 'quick')
+"""
+
+
+def meson_project(folder: Path) -> Project:
+    base = {
+        **{name: text for name, text in BASE.items() if name != "setup.py"},
+        "pyproject.toml": "[build-system]\nrequires = ['meson-python']\nbuild-backend = 'mesonpy'\n"
+        "[project]\nname = 'quick'\nversion = '1'\n",
+        "meson.build": MESON,
+    }
+    return make_project(folder, base, gold={"src/fast.c": RIGHT}, tests=TESTS, f2p=F2P, p2p=P2P, date=DATE)
+
+
+def test_meson_builds_before_the_session_and_finds_nothing_to_do_in_it(tmp_path: Path, cache: Path) -> None:
+    """Its editable installs run ninja on import; build scripts of a prediction have no business in the session."""
+    project = meson_project(tmp_path)
+    settings = project.settings(cache, timeout_s=120.0, sandbox="bwrap")
+    verdict = grade(project.instance, project.instance.patch, settings)
+    assert verdict.status is Status.RESOLVED, verdict.reasons
+    report = verdict.patch.rebuild
+    assert report is not None
+    assert report.command == "ninja"
+    names = [path.rpartition("/")[2].partition(".")[0] for path in report.replaced]
+    assert names == ["_fast", "intro-install_plan"]
+    broken = grade(
+        project.instance, patch(project, {"src/fast.c": SOURCE.replace("OPERATOR b)", "+ nowhere)")}), settings
+    )
+    assert codes(broken.reasons) == ["does_not_build"]
+    assert "nowhere" in broken.reasons[0].message
+    script = MESON.replace("'quick/__init__.py'", "'quick/__init__.py', 'quick/more.py'") + (
+        "run_command('sh', '-c', 'echo evil > tests/test_quick.py; echo \"def name(): return 1\" > quick/__init__.py', "
+        "check: true)\n"
+        "custom_target('evil', output: 'evil', build_always_stale: true, build_by_default: true,\n"
+        "    command: ['sh', '-c', 'echo evil > /testbed/tests/test_quick.py; touch evil'])\n"
+    )
+    files = {
+        "meson.build": script,
+        "quick/__init__.py": "from quick.more import add\n" + BASE["quick/__init__.py"].split("\n", 1)[1],
+        "quick/more.py": "def add(a, b):\n    return a + b\n",
+    }
+    moved = grade(project.instance, patch(project, files), settings)
+    assert moved.status is Status.RESOLVED, moved.reasons  # a new module is found; what the script wrote is nowhere
+
+
+def test_meson_without_a_sandbox_is_left_alone_and_says_why(tmp_path: Path, cache: Path) -> None:
+    project = meson_project(tmp_path)
+    verdict = grade(project.instance, project.instance.patch, project.settings(cache, timeout_s=120.0, sandbox="none"))
+    assert (verdict.status, verdict.reward) == (Status.ENV_ERROR, None)
+    assert "meson's build folder holds absolute paths: it needs the sandbox" in verdict.reasons[0].message
+
+
+def test_modules_in_the_package_folder_are_shown_anew_to_the_session_alone(tmp_path: Path, cache: Path) -> None:
+    """scikit-build-core installs compiled modules into the environment, which is read-only and everybody's."""
+    base = {
+        **{name: text for name, text in BASE.items() if name != "setup.py"},
+        "pyproject.toml": "[build-system]\nrequires = ['scikit-build-core']\n"
+        "build-backend = 'scikit_build_core.build'\n[project]\nname = 'quick'\nversion = '1'\n",
+        "CMakeLists.txt": "cmake_minimum_required(VERSION 3.15...3.27)\nproject(quick LANGUAGES C)\n"
+        "find_package(Python COMPONENTS Interpreter Development.Module REQUIRED)\n"
+        "python_add_library(_fast MODULE src/fast.c WITH_SOABI)\ninstall(TARGETS _fast DESTINATION quick)\n",
+    }
+    project = make_project(tmp_path, base, gold={"src/fast.c": RIGHT}, tests=TESTS, f2p=F2P, p2p=P2P, date=DATE)
+    settings = project.settings(cache, timeout_s=120.0, sandbox="bwrap")
+    verdict = grade(project.instance, project.instance.patch, settings, folder=tmp_path / "report")
+    assert verdict.status is Status.RESOLVED, verdict.reasons
+    assert rebuilt(verdict) == ["site-packages/quick/_fast"]
+    assert verdict.patch.rebuild is not None
+    assert verdict.patch.rebuild.command == "scikit_build_core.build build_editable"
+    wrong = grade(project.instance, patch(project, {"src/fast.c": SOURCE.replace("OPERATOR", "*")}), settings)
+    assert codes(wrong.reasons) == ["f2p-failed"]
+    broken = grade(
+        project.instance, patch(project, {"src/fast.c": SOURCE.replace("OPERATOR b)", "+ nowhere)")}), settings
+    )
+    assert codes(broken.reasons) == ["does_not_build"]
+    assert "nowhere" in broken.reasons[0].message
+    plain = grade(project.instance, project.instance.patch, replace(settings, sandbox="none"))
+    assert (plain.status, plain.reward) == (Status.ENV_ERROR, None)
+    assert "compiled modules lie in the environment: it needs the sandbox" in plain.reasons[0].message

@@ -34,7 +34,8 @@ _STARTS_BY_ITSELF = re.compile(r"^(?:conftest|sitecustomize|usercustomize|test_.
 class Compiled:
     """How the compiled parts of an environment's tree were built, so that they can be built again.
 
-    ``artefacts`` are those that the base build left in the tree. ``how``: ``setuptools`` (``build_ext --inplace``),
+    ``artefacts`` are those that the base build left in the tree, ``site`` those that it left in the environment's own
+    package folder (scikit-build-core, maturin), relative to that. ``how``: ``setuptools`` (``build_ext --inplace``),
     ``meson`` (ninja in its build folder), ``hook`` (the back end's editable hook), or ``none``, and then ``note`` says
     why that is not possible here. ``folder`` is where it is run; ``subdir`` where the packaging files are.
     """
@@ -44,6 +45,7 @@ class Compiled:
     folder: str = ""
     subdir: str = ""
     note: str = ""
+    site: tuple[str, ...] = ()
 
 
 def is_artefact(path: str) -> bool:
@@ -67,7 +69,7 @@ def why_rebuild(paths: Iterable[str], compiled: Compiled | None) -> tuple[str, .
 
     A Python file counts where an artefact of the same name lies beside it (Cython's pure mode, mypyc).
     """
-    if compiled is None or not compiled.artefacts:
+    if compiled is None or not (compiled.artefacts or compiled.site):
         return ()
     modules = {module_of(artefact) for artefact in compiled.artefacts}
     return tuple(path for path in paths if _makes(path, modules, compiled.subdir))

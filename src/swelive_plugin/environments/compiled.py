@@ -6,36 +6,68 @@ environment; everywhere else nothing is.
 
 from __future__ import annotations
 
+import csv
 import os
 import re
+import sys
 from collections.abc import Collection
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from packaging.utils import canonicalize_name
+
 from swelive_plugin.core.compiled import Compiled, is_artefact
-from swelive_plugin.environments import SYSTEM_PATH, TESTBED, Environment
-from swelive_plugin.environments.build import BuildRoom, install_build_requirements, split_lock
+from swelive_plugin.environments import SYSTEM_PATH, TESTBED, VENV, Environment
+from swelive_plugin.environments.build import BuildRoom, install_build_requirements, site_folders, split_lock
 from swelive_plugin.environments.recipe import Recipe
 from swelive_plugin.errors import EnvironmentBuildError
 from swelive_plugin.sandbox import Mount, Sandbox
 from swelive_plugin.workspace.checkout import remove_tree
 
-__all__ = ["BUILD_ENV", "build_requirements", "compiled_from", "find_artefacts", "keep_compiled", "rebuild_argv"]
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+__all__ = [
+    "BUILD_ENV",
+    "WHEEL_FOLDER",
+    "build_requirements",
+    "compiled_from",
+    "find_artefacts",
+    "keep_compiled",
+    "rebuild_argv",
+]
 
 BUILD_ENV = "/opt/swelive/build-env"
 _FOLDER = "build-env"
 _ON_THE_WAY = re.compile(r"(?:^|/)build/(?:lib|temp|bdist)[^/]*/")  # where setuptools keeps what it copies later
 _WITHOUT_SETUP = "import setuptools; setuptools.setup()"
-_HOOK = """
-import importlib, os, sys, tempfile
+WHEEL_FOLDER = ".swelive-wheel"
+_BACKEND = """
+import importlib, os, sys
 module, _, name = sys.argv[1].partition(":")
+sys.path[0:1] = [os.path.join(os.getcwd(), folder) for folder in sys.argv[3:]]
 backend = importlib.import_module(module)
 for part in name.split(".") if name else ():
     backend = getattr(backend, part)
-with tempfile.TemporaryDirectory() as folder:
-    print("built", backend.build_editable(folder))
 """
+_HOOK = (
+    _BACKEND
+    + """
+os.makedirs(sys.argv[2])
+print("built", backend.build_editable(os.path.abspath(sys.argv[2])))
+"""
+)
+_ASKS_FOR = (
+    _BACKEND
+    + """
+ask = getattr(backend, "get_requires_for_build_editable", list)
+with open(sys.argv[2], "w") as file:
+    file.write("\\n".join(ask()))
+"""
+)
 
 
 def find_artefacts(tree: Path, *, tracked: Collection[str] = ()) -> tuple[str, ...]:
@@ -58,18 +90,65 @@ def keep_compiled(
 
     Where the build requirements can't be had once more the environment is as good as before, and the note says so.
     """
-    artefacts = find_artefacts(room.tree, tracked=tracked)
-    if not artefacts:
+    artefacts, site = find_artefacts(room.tree, tracked=tracked), _in_site(room, recipe)
+    if not (artefacts or site):
         return None
-    compiled = _how(room, recipe, artefacts)
+    compiled = replace(_how(room, recipe, artefacts), site=site)
+    if site and room.prefix != VENV:
+        return replace(compiled, how="none", note="compiled modules lie in the environment: it needs the sandbox")
     if compiled.how in ("setuptools", "hook"):
         _, build, _ = split_lock(lock)
         try:
-            install_build_requirements(room, recipe, build, room.mount(folder / _FOLDER, BUILD_ENV))
+            target = room.mount(folder / _FOLDER, BUILD_ENV)
+            install_build_requirements(room, recipe, build, target)
+            if compiled.how == "hook":
+                _install_what_it_asks_for(room, recipe, target)
         except EnvironmentBuildError as error:
             remove_tree(folder / _FOLDER)
-            return Compiled("none", artefacts, note=error.message)
+            return replace(compiled, how="none", note=error.message)
     return compiled
+
+
+def _in_site(room: BuildRoom, recipe: Recipe) -> tuple[str, ...]:
+    """Return the project's own compiled modules in the environment's package folders, by what its wheel recorded."""
+    found = set()
+    for folder in site_folders(room.venv):
+        for record in folder.glob("*.dist-info/RECORD"):
+            name = record.parent.name.rpartition(".")[0].partition("-")[0]
+            if recipe.project and canonicalize_name(name) == canonicalize_name(recipe.project):
+                rows = csv.reader(record.read_text("utf-8", "replace").splitlines())
+                found |= {row[0] for row in rows if row and is_artefact(row[0]) and (folder / row[0]).is_file()}
+    return tuple(sorted(path for path in found if not path.startswith(("/", ".."))))
+
+
+def _install_what_it_asks_for(room: BuildRoom, recipe: Recipe, target: str) -> None:
+    """Install what the back end's own hook wants besides its declared requirements (cmake, ninja)."""
+    asked = room.work / "asked.txt"
+    asked.unlink(missing_ok=True)
+    room.must(
+        [
+            room.python,
+            "-c",
+            _ASKS_FOR,
+            recipe.build_backend,
+            f"{room.workdir}/{asked.name}",
+            *recipe_paths(room.tree, recipe),
+        ],
+        "asking the build back end what it needs",
+        cwd=f"{room.testbed}/{recipe.subdir}".rstrip("/"),
+        env={"PYTHONPATH": target},
+    )
+    if wanted := asked.read_text("utf-8").strip():
+        install_build_requirements(room, recipe, wanted + "\n", target)
+
+
+def recipe_paths(tree: Path, recipe: Recipe) -> tuple[str, ...]:
+    """Return the ``backend-path`` of a project whose build back end lies in its own tree."""
+    try:
+        data = tomllib.loads((tree / recipe.subdir / "pyproject.toml").read_text("utf-8"))
+        return tuple(str(item) for item in data["build-system"]["backend-path"])
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return ()
 
 
 def _how(room: BuildRoom, recipe: Recipe, artefacts: tuple[str, ...]) -> Compiled:
@@ -92,11 +171,15 @@ def _how(room: BuildRoom, recipe: Recipe, artefacts: tuple[str, ...]) -> Compile
 
 
 def rebuild_argv(environment: Environment, compiled: Compiled, tree: Path) -> tuple[str, ...]:
-    """Return the command that builds ``tree`` (on the host) again, run in `Compiled.folder`."""
+    """Return the command that builds ``tree`` (on the host) again, run in `Compiled.folder`.
+
+    A back end's hook leaves its wheel in `WHEEL_FOLDER` there.
+    """
     if compiled.how == "meson":
         return ("ninja",)
     if compiled.how == "hook":
-        return (environment.python, "-c", _HOOK, environment.recipe.build_backend)
+        paths = recipe_paths(tree, environment.recipe)
+        return (environment.python, "-c", _HOOK, environment.recipe.build_backend, WHEEL_FOLDER, *paths)
     has_setup = (tree / compiled.folder / "setup.py").is_file()
     script = ("setup.py",) if has_setup else ("-c", _WITHOUT_SETUP)
     return (environment.python, *script, "build_ext", "--inplace")
@@ -130,4 +213,5 @@ def compiled_from(data: Any) -> Compiled | None:
         str(data.get("folder", "")),
         str(data.get("subdir", "")),
         str(data.get("note", "")),
+        tuple(data.get("site", ())),
     )

@@ -22,7 +22,16 @@ from swelive_plugin.core.verdict import Verdict
 from swelive_plugin.environments import Environment, Trial
 from swelive_plugin.grading.integrity import Facts, facts
 from swelive_plugin.grading.launch import probe_fingerprint
-from swelive_plugin.grading.rebuild import BUILD_OUTPUT, BUILT, Rebuilt, put_built, rebuild, rebuild_told, rebuilt_from
+from swelive_plugin.grading.rebuild import (
+    BUILD_OUTPUT,
+    BUILT,
+    Rebuilt,
+    put_built,
+    rebuild,
+    rebuild_told,
+    rebuilt_from,
+    session_environment,
+)
 from swelive_plugin.grading.session import read_session_folder, run_session
 from swelive_plugin.grading.settings import Progress, Settings, scratch
 from swelive_plugin.grading.tree import make_graded_tree
@@ -275,7 +284,7 @@ def run_control(
     put_built(rebuilt, tree, environment, application)
     files = test_files(tree, application) if callable(test_files) else test_files or application.test_files
     result = run_session(
-        environment,
+        session_environment(environment, rebuilt),
         tree,
         files,
         sandbox=sandbox,

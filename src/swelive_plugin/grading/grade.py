@@ -32,7 +32,7 @@ from swelive_plugin.extensions import environment_provider, policy_named, sandbo
 from swelive_plugin.grading.controls import ControlReport, run_controls, trial_of
 from swelive_plugin.grading.integrity import CHECKED, judge, loaded_plugins
 from swelive_plugin.grading.mutation import run_mutation_control
-from swelive_plugin.grading.rebuild import Rebuilt
+from swelive_plugin.grading.rebuild import Rebuilt, session_environment
 from swelive_plugin.grading.rebuild_step import as_built, rebuild_extensions
 from swelive_plugin.grading.session import SessionResult, run_session
 from swelive_plugin.grading.settings import Progress, Settings, scratch
@@ -234,7 +234,7 @@ def run_tests(grade: Grade) -> Verdict | None:
     files = files_to_run(grade.instance, grade.scope)
     grade.progress(f"tests: {len(files)} file{'s' if len(files) != 1 else ''}")
     grade.result = run_session(
-        grade.environment,
+        session_environment(grade.environment, grade.rebuilt),
         grade.tree,
         [name for name in files if (grade.tree / name).exists()] or files,
         sandbox=grade.sandbox,

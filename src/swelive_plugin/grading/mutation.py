@@ -24,7 +24,7 @@ from swelive_plugin.core.testid import file_of, is_test_id
 from swelive_plugin.core.verdict import Finding, Severity
 from swelive_plugin.environments import Environment
 from swelive_plugin.grading.mutate import Mutant, function_of, mutants
-from swelive_plugin.grading.rebuild import Rebuilt, put_built, rebuild_told
+from swelive_plugin.grading.rebuild import Rebuilt, put_built, rebuild_told, session_environment
 from swelive_plugin.grading.session import run_session
 from swelive_plugin.grading.settings import Settings, scratch
 from swelive_plugin.grading.tree import make_graded_tree
@@ -153,7 +153,7 @@ class _Runs:
             changed = frozenset[str]() if variant is None else mutate_files(tree, functions, variant)
             files = [name for name in files_to_run(self.instance, self.scope) if (tree / name).exists()]
             result = run_session(
-                self.environment,
+                session_environment(self.environment, rebuilt),
                 tree,
                 files,
                 sandbox=self.sandbox,

@@ -10,11 +10,14 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import stat
 import sys
 import time
+import zipfile
+import zlib
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -23,7 +26,7 @@ from swelive_plugin.core.instance import Instance
 from swelive_plugin.core.verdict import RebuildReport
 from swelive_plugin.environments import TESTBED, Environment
 from swelive_plugin.environments.build import first_cause
-from swelive_plugin.environments.compiled import build_requirements, find_artefacts, rebuild_argv
+from swelive_plugin.environments.compiled import WHEEL_FOLDER, build_requirements, find_artefacts, rebuild_argv
 from swelive_plugin.grading.settings import Progress, Settings
 from swelive_plugin.grading.tree import history_of, top_level_names
 from swelive_plugin.sandbox import Command, Completed, Limits, Mount, Sandbox
@@ -47,6 +50,7 @@ __all__ = [
 ]
 
 BUILD_OUTPUT, BUILT = "build_output.txt", "built"
+SITE = "site-packages"  # so modules are told that go into the environment's package folder
 _FORM = "rebuild 1"  # another number here runs the controls of such projects anew
 _FILE_MIB = 2048
 _MODULE_BYTES = 512 * 2**20
@@ -59,8 +63,7 @@ _ERRORS = (
     r"^(\S*meson\.build:\d+:\d+: ERROR: .+)$",
     r"^(CMake Error.+)$",
 )
-_CRATES = re.compile(r"offline mode \(--offline\)|no matching package named|failed to (?:download|get) .*crates|"
-                     r"index\.crates\.io|static\.crates\.io")  # fmt: skip
+_CRATES = re.compile(r"offline mode \(--offline\)|no matching package named|crates\.io")
 
 
 @dataclass(frozen=True)
@@ -145,8 +148,9 @@ def rebuild(
         _make_old(tree)
     command = _command(environment, compiled, tree, sandbox, settings)
     done = sandbox.run(command, output=output)
-    told = " ".join(PurePosixPath(command.argv[0]).name if at == 0 else arg for at, arg in enumerate(command.argv))
-    told = told if len(told) < 200 else f"{compiled.how}: {environment.recipe.build_backend}"
+    told = " ".join((PurePosixPath(command.argv[0]).name, *command.argv[1:]))
+    if compiled.how == "hook":
+        told = f"{environment.recipe.build_backend} build_editable"
     report = RebuildReport(because, told, round(done.duration_s, 3))
     if done.exit_status != 0 or done.ended_by != "exit":
         text = output.read_text("utf-8", "replace")
@@ -290,6 +294,24 @@ class _Harvest:
                 self.taken.append(path)
                 _copy(gold.built / path, self.built / path)
 
+    def wheel(self, folder: Path, names: Collection[str]) -> None:
+        """Take from a wheel the modules that base has in the environment's package folder, to ``SITE``."""
+        for wheel in folder.glob("*.whl") if _is_plain_folder(folder.parent, folder.name) else ():
+            if not _is_plain_file(folder, wheel.name):
+                continue
+            try:
+                with zipfile.ZipFile(wheel) as archive:
+                    for info in archive.infolist():
+                        if info.filename in names and info.file_size <= _MODULE_BYTES:
+                            target = self.built / SITE / info.filename
+                            target.parent.mkdir(parents=True, exist_ok=True)
+                            with archive.open(info) as member, target.open("wb") as file:
+                                shutil.copyfileobj(member, file)  # never more than the size that was looked at
+                            target.chmod(0o755)
+                            self.taken.append(f"{SITE}/{info.filename}")
+            except (OSError, ValueError, zipfile.BadZipFile, NotImplementedError, RuntimeError, zlib.error) as error:
+                self.refused.append(f"{wheel.name}: {error}")
+
     def install_plan(self, folder: str) -> None:
         """Take the file in which meson's editable installs look each module up."""
         plan = f"{folder}/{_INSTALL_PLAN}"
@@ -313,6 +335,8 @@ def _collect(
         harvest.helpers_of(gold)
     if compiled.how == "meson":
         harvest.install_plan(compiled.folder)
+    if compiled.site:
+        harvest.wheel(tree / compiled.folder / WHEEL_FOLDER, frozenset(compiled.site))
     return tuple(dict.fromkeys(harvest.taken)), tuple(harvest.refused)
 
 
@@ -396,10 +420,21 @@ def put_built(rebuilt: Rebuilt | None, tree: Path, environment: Environment, app
     if rebuilt is None or not rebuilt.ok:
         return
     for path in rebuilt.report.replaced:
-        _copy(rebuilt.built / path, tree / path)
+        if not path.startswith(f"{SITE}/"):
+            _copy(rebuilt.built / path, tree / path)
     compiled = environment.compiled
     if compiled is not None and compiled.how == "meson":
         # meson's editable installs run ninja when they are imported: it is to find nothing that is out of date
         for path in why_rebuild((*application.changed, *application.test_files), compiled):
             if _is_plain_file(tree, path):
                 os.utime(tree / path, ns=(_FIXED_NS, _FIXED_NS))
+
+
+def session_environment(environment: Environment, rebuilt: Rebuilt | None) -> Environment:
+    """Return the environment with the rebuilt modules of its own package folder shown over base's."""
+    if rebuilt is None or not rebuilt.ok:
+        return environment
+    inside = [path.partition("/")[2] for path in rebuilt.report.replaced if path.startswith(f"{SITE}/")]
+    there = environment.site_folders[0] if environment.site_folders else ""
+    mounts = [Mount(rebuilt.built / SITE / path, f"{there}/{path}", "ro") for path in inside]
+    return replace(environment, mounts=(*environment.mounts, *mounts)) if mounts else environment
