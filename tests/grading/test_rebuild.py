@@ -39,13 +39,15 @@ WRONG, RIGHT = SOURCE.replace("OPERATOR", "-"), SOURCE.replace("OPERATOR", "+")
 SETUP = """\
 from setuptools import Extension, setup
 setup(name="quick", version="1", packages=["quick"],
-      ext_modules=[Extension("quick._fast", ["src/fast.c"], include_dirs=["src"])])
+      ext_modules=[Extension("quick._fast", ["src/fast.c"], include_dirs=["src"]),
+                   Extension("quick._other", ["src/other.c"], include_dirs=["src"])])
 """
 BASE = {
     "pyproject.toml": "[build-system]\nrequires = ['setuptools']\nbuild-backend = 'setuptools.build_meta'\n",
     "setup.py": SETUP,
     "quick/__init__.py": "from quick._fast import add\n\n\ndef name():\n    return 'quick'\n",
     "src/fast.c": WRONG,
+    "src/other.c": RIGHT.replace("_fast", "_other"),
     "src/fast.h": "#define ZERO 0\n",
     "tests/test_quick.py": "from quick import name\n\n\ndef test_name():\n    assert name() == 'quick'\n",
 }
@@ -103,9 +105,9 @@ def test_gold_that_changes_c_is_resolved_because_it_is_built_anew(
     report = verdict.patch.rebuild
     assert report is not None
     assert report.because == ("src/fast.c",)
-    assert report.command == "python setup.py build_ext --inplace"
+    assert report.command == "python setup.py build_ext --inplace --build-lib .swelive-build"
     assert 0 < report.duration_s < 60
-    assert rebuilt(verdict) == ["quick/_fast"]
+    assert rebuilt(verdict) == ["quick/_fast"]  # nothing else is out of date
     assert "src/fast.c" in (tmp_path / "report" / "build_output.txt").read_text()
     assert verdict.integrity.sandbox == {"bwrap": "bubblewrap", "none": "plain"}[sandbox]
     assert "mutants" in verdict.integrity.mutation  # compiled code runs unseen: the tests run with other values too
@@ -135,6 +137,8 @@ def test_code_that_does_not_compile_is_unresolved_with_the_compilers_words(
 def test_a_header_that_no_list_of_dependencies_names_takes_effect(project: Project, settings: Settings) -> None:
     """distutils does not see who includes what: with a header touched, everything is built."""
     header = patch(project, {"src/fast.h": "#error the header was read\n"})
+    verdict = grade(project.instance, patch(project, {"src/fast.h": "#define ONE 1\n"}), settings)
+    assert rebuilt(verdict) == ["quick/_fast", "quick/_other"]
     verdict = grade(project.instance, header, settings)
     assert verdict.reasons[0].message.endswith("src/fast.h:1:2: error: #error the header was read")
 
@@ -214,7 +218,7 @@ def test_modules_that_would_be_taken_for_others_stay_out(project: Project, setti
     assert verdict.status is Status.UNRESOLVED
     report = verdict.patch.rebuild
     assert report is not None
-    assert report.replaced == ()
+    assert rebuilt(verdict) == ["quick/_other"]
     assert sorted(told.partition(".")[0] for told in report.refused) == ["quick/__init__", "quick/conftest"]
     assert verdict.review  # and the report asks a person to look
 
@@ -230,7 +234,7 @@ def test_a_new_module_that_gold_does_not_have_is_the_predictions_right(project: 
     }
     verdict = grade(project.instance, patch(project, files), settings)
     assert verdict.status is Status.RESOLVED, verdict.reasons
-    assert rebuilt(verdict) == ["quick/_fast", "quick/_faster"]
+    assert rebuilt(verdict) == ["quick/_fast", "quick/_faster", "quick/_other"]
     assert not verdict.review
 
 

@@ -32,17 +32,22 @@ else:
 
 __all__ = [
     "BUILD_ENV",
+    "BUILD_LIB",
     "WHEEL_FOLDER",
     "build_requirements",
     "compiled_from",
     "find_artefacts",
     "keep_compiled",
     "rebuild_argv",
+    "seeds",
 ]
 
 BUILD_ENV = "/opt/swelive/build-env"
 _FOLDER = "build-env"
-_ON_THE_WAY = re.compile(r"(?:^|/)build/(?:lib|temp|bdist)[^/]*/")  # where setuptools keeps what it copies later
+BUILD_LIB = ".swelive-build"
+_ON_THE_WAY = re.compile(
+    r"(?:^|/)(?:build/(?:lib|temp|bdist)[^/]*|\.swelive-build)/"
+)  # where setuptools keeps what it copies later
 _WITHOUT_SETUP = "import setuptools; setuptools.setup()"
 WHEEL_FOLDER = ".swelive-wheel"
 _BACKEND = """
@@ -173,7 +178,7 @@ def _how(room: BuildRoom, recipe: Recipe, artefacts: tuple[str, ...]) -> Compile
 def rebuild_argv(environment: Environment, compiled: Compiled, tree: Path) -> tuple[str, ...]:
     """Return the command that builds ``tree`` (on the host) again, run in `Compiled.folder`.
 
-    A back end's hook leaves its wheel in `WHEEL_FOLDER` there.
+    A back end's hook leaves its wheel in `WHEEL_FOLDER` there; setuptools looks in `BUILD_LIB` for what is up to date.
     """
     if compiled.how == "meson":
         return ("ninja",)
@@ -182,7 +187,26 @@ def rebuild_argv(environment: Environment, compiled: Compiled, tree: Path) -> tu
         return (environment.python, "-c", _HOOK, environment.recipe.build_backend, WHEEL_FOLDER, *paths)
     has_setup = (tree / compiled.folder / "setup.py").is_file()
     script = ("setup.py",) if has_setup else ("-c", _WITHOUT_SETUP)
-    return (environment.python, *script, "build_ext", "--inplace")
+    return (environment.python, *script, "build_ext", "--inplace", "--build-lib", BUILD_LIB)
+
+
+def seeds(artefacts: Collection[str], folder: str, tree: Path) -> dict[str, str]:
+    """Return where setuptools looks for the modules that it built before: artefacts by their place below `BUILD_LIB`.
+
+    It goes by the package's name there: ``src/pkg/_x.so`` is ``pkg/_x.so``. What two would claim nobody gets: it is
+    built again.
+    """
+    claims: dict[str, set[str]] = {}
+    for artefact in artefacts:
+        if folder and not artefact.startswith(f"{folder}/"):
+            continue
+        parts = artefact[len(folder) :].lstrip("/").split("/")
+        claims.setdefault("/".join(parts), set()).add(artefact)
+        for end in range(1, len(parts)):
+            if (tree / folder).joinpath(*parts[:end], "__init__.py").exists():
+                break
+            claims.setdefault("/".join(parts[end:]), set()).add(artefact)
+    return {name: artefact for name, (artefact, *others) in claims.items() if not others}
 
 
 def build_requirements(environment: Environment, sandbox: Sandbox) -> tuple[tuple[Mount, ...], dict[str, str]]:

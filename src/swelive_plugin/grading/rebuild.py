@@ -26,7 +26,14 @@ from swelive_plugin.core.instance import Instance
 from swelive_plugin.core.verdict import RebuildReport
 from swelive_plugin.environments import TESTBED, Environment
 from swelive_plugin.environments.build import first_cause
-from swelive_plugin.environments.compiled import WHEEL_FOLDER, build_requirements, find_artefacts, rebuild_argv
+from swelive_plugin.environments.compiled import (
+    BUILD_LIB,
+    WHEEL_FOLDER,
+    build_requirements,
+    find_artefacts,
+    rebuild_argv,
+    seeds,
+)
 from swelive_plugin.grading.settings import Progress, Settings
 from swelive_plugin.grading.tree import history_of, top_level_names
 from swelive_plugin.sandbox import Command, Completed, Limits, Mount, Sandbox
@@ -144,6 +151,9 @@ def rebuild(
     progress(f"building extension modules again: {', '.join(because[:3]) or 'all'}")
     tree = work / "rebuild"
     _make_tree(tree, instance, patch, hidden.patch, environment, mirror)
+    if compiled.how == "setuptools":
+        for name, artefact in seeds(compiled.artefacts, compiled.folder, environment.tree).items():
+            _copy(environment.tree / artefact, tree / compiled.folder / BUILD_LIB / name)
     if always or not only_sources(because):
         _make_old(tree)
     command = _command(environment, compiled, tree, sandbox, settings)
