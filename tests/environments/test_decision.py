@@ -68,12 +68,20 @@ def provider(tmp_path: Path) -> Provider:
     return Provider(tmp_path)
 
 
+def standing(provider: Provider) -> str:
+    choice = provider.store.chosen("o/p", "1" * 40, "host")
+    assert choice is not None
+    return choice.standing
+
+
 def test_unproven_decision_of_another_version_is_searched_again(provider: Provider) -> None:
     """A recipe whose controls did not hold was kept for ever, whatever later versions could find."""
     provider.decide(proven=False, searched_by="0.0.1/1")
     provider.holds = {"new"}
+    assert standing(provider) == "the controls of no recipe held"
     assert provider.grade() == "new"
     assert provider.tried == ["old", "new"]
+    assert standing(provider) == "the controls held"
     assert provider.grade() == "new"
     assert provider.tried == ["old", "new"]
 
@@ -99,6 +107,7 @@ def test_search_that_proves_nothing_either_is_not_made_twice(provider: Provider)
 
 def test_decision_without_controls_is_searched_by_the_first_grade_with_them(provider: Provider) -> None:
     assert provider.grade(controls=False) == "new"
+    assert standing(provider) == "no controls were run yet"
     assert provider.tried == []
     provider.holds = {"new"}
     assert provider.grade() == "new"

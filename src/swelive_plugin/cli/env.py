@@ -128,15 +128,20 @@ def show(
     settings: Settings,
 ) -> int:
     """Show an instance's environment (built now if it is not there): recipe with its reasons, lock, folder, log."""
+    from swelive_plugin.environments.build import layout_of
     from swelive_plugin.environments.provider import describe
+    from swelive_plugin.extensions import sandbox_named
     from swelive_plugin.sources.instances import load_instances
 
     found = load_instances(dataset, split=split, ids=[instance_id], start_month=start_month, end_month=end_month)
-    told = describe(_provide(found[0], settings))
+    environment = _provide(found[0], settings)
+    layout = layout_of(sandbox_named(settings.sandbox, require=settings.require_sandbox))
+    choice = _store(settings.cache).chosen(found[0].repo, found[0].base_commit, layout)
+    told = {**describe(environment), "decision": choice.standing if choice is not None else ""}
     if as_json:
         click.echo(json.dumps(told, indent=1))
         return 0
-    for name in ("key", "folder", "python", "log"):
+    for name in ("key", "folder", "python", "log", "decision"):
         click.echo(f"{name:<8} {told[name] or '-'}")
     click.echo("\n# recipe.toml\n" + told["recipe"].rstrip())
     click.echo("\n# environment.lock\n" + told["lock"].rstrip())

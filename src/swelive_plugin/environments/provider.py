@@ -478,7 +478,6 @@ def _disk_errors(root: Path) -> Iterator[None]:
 def describe(environment: Environment) -> dict[str, Any]:
     """Return what ``swelive env show`` prints, as plain values."""
     log = environment.folder / "build.log"
-    controls = environment.folder / "controls.json"
     return {
         "key": environment.key,
         "folder": os.fspath(environment.folder),
@@ -486,5 +485,4 @@ def describe(environment: Environment) -> dict[str, Any]:
         "recipe": recipe_to_toml(environment.recipe),
         "lock": environment.lock_text,
         "log": os.fspath(log) if log.exists() else "",
-        "controls": json.loads(controls.read_text(encoding="utf-8")) if controls.exists() else None,
     }

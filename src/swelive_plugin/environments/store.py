@@ -53,6 +53,13 @@ class Choice:
     proven: bool = False
     searched_by: str = ""
 
+    @property
+    def standing(self) -> str:
+        """How much is known of the recipe, in words."""
+        if self.proven:
+            return "the controls held"
+        return "the controls of no recipe held" if self.searched_by else "no controls were run yet"
+
 
 @dataclass(frozen=True)
 class Kept:
