@@ -2,9 +2,11 @@
 
     python benchmarks/probe_cost.py [--tests 5000] [--rounds 7] [--python PYTHON]
 
-``probe`` is the recorder alone (with signed records), ``probe, all layers`` what the driver runs: guard and canaries
-too. Each round runs plain pytest and every recorder once, interleaved, so that a slow minute hits all alike. The cost
-is the median over rounds of (recorder / plain of the same round - 1). Recorders that are not installed are left out.
+``probe`` is the recorder alone (with signed records), then each layer beside it, and ``probe, all layers`` what the
+driver runs: guard (with the witness) and canaries. Each round runs plain pytest and every recorder once, interleaved,
+so that a slow minute hits all alike. The cost is the median over rounds of (recorder / plain of the same round - 1),
+and the median of the difference in seconds. The last lines tell what each layer adds to the recorder: medians of the
+differences to it in the same round. Recorders that are not installed are left out.
 """
 
 from __future__ import annotations
@@ -48,7 +50,15 @@ def run(argv: list[str], tree: Path, pass_fds: tuple[int, ...] = ()) -> float:
 CPU = True
 
 
-def run_probe(python: str, tree: Path, common: list[str], *, all_layers: bool) -> float:
+LAYERS = {  # (guard, canaries)
+    "probe": (False, False),
+    "probe, guard": (True, False),
+    "probe, canaries": (False, True),
+    "probe, all layers": (True, True),
+}
+
+
+def run_probe(python: str, tree: Path, common: list[str], layers: tuple[bool, bool]) -> float:
     """Return the seconds of one probed run."""
     inside = tree.parent / "inside"
     site = subprocess.run(
@@ -58,7 +68,7 @@ def run_probe(python: str, tree: Path, common: list[str], *, all_layers: bool) -
         text=True,
     ).stdout.strip()
     with Channel(tree.parent / "events.jsonl") as channel:
-        launch = Launch(channel.write_fd, str(tree), (site,), tuple(common), guard=all_layers, canaries=all_layers)
+        launch = Launch(channel.write_fd, str(tree), (site,), tuple(common), guard=layers[0], canaries=layers[1])
         argv = launch_argv(python, (3, 11), str(copy_probe(inside)), str(write_config(launch, inside)))
         return run(list(argv), tree, (channel.write_fd,))
 
@@ -79,7 +89,7 @@ def main() -> None:
         tree = Path(temporary) / "tree"
         tree.mkdir()
         write_tests(tree, options.tests)
-        ways: dict[str, list[str] | None] = {"plain pytest": plain, "probe": None, "probe, all layers": None}
+        ways: dict[str, list[str] | None] = {"plain pytest": plain, **dict.fromkeys(LAYERS)}
         ways["JUnit XML"] = [*plain, f"--junitxml={temporary}/junit.xml"]
         ways["-rA"] = [*plain, "-rA"]
         if find_spec("pytest_reportlog"):
@@ -95,13 +105,24 @@ def main() -> None:
                 if argv:
                     seconds[name].append(run(argv, tree))
                 else:
-                    seconds[name].append(run_probe(options.python, tree, common, all_layers=name != "probe"))
+                    seconds[name].append(run_probe(options.python, tree, common, LAYERS[name]))
         what = "s" if options.wall else "CPU s"
         print(f"{options.tests} trivial tests, {options.rounds} rounds, medians")
-        print(f"{'':22}{what:>10}{'cost':>10}")
+        plain_seconds = seconds["plain pytest"]
+        print(f"{'':22}{what:>10}{'cost':>10}{what:>10}")
         for name, values in seconds.items():
-            ratios = [value / base - 1 for value, base in zip(values, seconds["plain pytest"], strict=True)]
-            print(f"{name:22}{statistics.median(values):10.2f}{statistics.median(ratios):10.1%}")
+            ratios = [value / base - 1 for value, base in zip(values, plain_seconds, strict=True)]
+            more = _more(values, plain_seconds)
+            print(f"{name:22}{statistics.median(values):10.2f}{statistics.median(ratios):10.1%}{more:10.3f}")
+        for name in LAYERS:
+            if name != "probe" and name in seconds and "probe" in seconds:
+                more = _more(seconds[name], seconds["probe"])
+                share = more / statistics.median(plain_seconds)
+                print(f"{'  ' + name.removeprefix('probe, ') + ' alone':22}{'':10}{share:10.1%}{more:10.3f}")
+
+
+def _more(values: list[float], than: list[float]) -> float:
+    return statistics.median(value - base for value, base in zip(values, than, strict=True))
 
 
 if __name__ == "__main__":

@@ -547,6 +547,7 @@ def main() -> None:
         start.disguise()
     if config.get("guard", True):
         origin = parts["origin"].Origin(config["tree"])
+        origin.know(sys._getframe(1).f_code)  # this file's own, below each report
         origin.watch_compiler()
         test_files = [os.path.join(os.path.abspath(config["tree"]), name) for name in config.get("test_files", [])]
         guard = parts["guard"].Guard(recorder.emit, origin, test_files)

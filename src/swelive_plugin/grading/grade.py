@@ -262,6 +262,7 @@ def check_integrity(grade: Grade) -> Verdict | None:
         known=grade.instance.patch,
         hidden=grade.instance.test_patch,
         told=grade.instance.problem_statement,
+        in_effect=grade.application.changed,
     )
     return None
 

@@ -155,20 +155,33 @@ def _constants(node: ast.AST) -> list[ast.Constant]:
 
 
 def _other_value(node: ast.Constant, number: int) -> _Edit:
-    """Return the edit that puts another value of the same type in a constant's place, looking much the same."""
+    """Return the edit that puts another value of the same type in a constant's place, looking much the same.
+
+    Even numbers give what lies close by (two letters changed places, one more), which equality that is lenient where it
+    looks plausible gives in to; odd ones something that is longer or farther away.
+    """
     value = node.value
     if isinstance(value, bool):
         text = repr(not value)
     elif isinstance(value, str | bytes):
-        more = "qzx"[number % 3]
-        text = repr(value + more if isinstance(value, str) else value + more.encode())
+        letters = value if isinstance(value, str) else value.decode("latin-1")
+        other = (number % 2 == 0 and _letters_changed(letters)) or letters + "qzx"[number % 3]
+        text = repr(other if isinstance(value, str) else other.encode("latin-1"))
         if text.endswith("'") and '"' not in text:
             text = text.replace("'", '"')
     elif isinstance(value, int | float | complex):
-        text = repr(value + 3 + 4 * number)
+        text = repr(value + 1 + 6 * number)
     else:
         text = "None"
     return _Edit(_start(node), _end(node), text)
+
+
+def _letters_changed(value: str) -> str | None:
+    """Return the value with its last two different neighbours in each other's place, ``None`` where all are alike."""
+    for at in range(len(value) - 1, 0, -1):
+        if value[at] != value[at - 1]:
+            return value[: at - 1] + value[at] + value[at - 1] + value[at + 1 :]
+    return None
 
 
 def _wrapped(node: ast.expr, before: str, after: str) -> Change:

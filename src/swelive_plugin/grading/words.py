@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from swelive_plugin.core.verdict import Finding
 
@@ -94,12 +94,16 @@ _SUSPICIOUS_ANSWERS = 3
 _VALUE = re.compile(r"""(?<![\w.])\d{3,}(?![\w.])|"[^"\\\n]{4,}"|'[^'\\\n]{4,}'""")
 
 
-def scan_patch(patch: str, *, known: str = "", hidden: str = "", told: str = "") -> tuple[Finding, ...]:
+def scan_patch(
+    patch: str, *, known: str = "", hidden: str = "", told: str = "", in_effect: Collection[str] = ()
+) -> tuple[Finding, ...]:
     """Return a flag or a look for each kind of suspicious word in a patch's added lines of Python, tests left out.
 
     ``known`` is the gold patch, where it is known: what it says too is no reason to look. ``hidden`` is the test patch:
     several of its values in the patch, which neither gold nor the issue (``told``) holds, look like answers written
     down. A word is never proof: flags ask for review and fail nobody. Looks are given whether gold has them or not.
+    ``in_effect`` are the files that were not put back: one that is called a test and is among them may be imported, so
+    its words give cause to look.
     """
     by_file = _by_file(patch)
     said_by_gold = {what for what, _file, _line in _words_in(_by_file(known))}
@@ -110,6 +114,9 @@ def scan_patch(patch: str, *, known: str = "", hidden: str = "", told: str = "")
     looks: dict[str, Finding] = {}
     for file, added in by_file.items():
         for what, line in _matches(_LOOKS, added):
+            looks.setdefault(what, Finding("look", "look", f"the patch {what}", file, line))
+    for file, added in _by_file(patch, tests=True).items():
+        for what, line in _matches((*_WORDS, *_LOOKS), added) if file in in_effect else ():
             looks.setdefault(what, Finding("look", "look", f"the patch {what}", file, line))
     return (*seen.values(), *_written_down(patch, known, hidden, told), *looks.values())
 
@@ -134,9 +141,9 @@ def _values(text: str, sign: str = "") -> set[str]:
     return {value.strip("\"'") for line in lines for value in _VALUE.findall(line)}
 
 
-def _by_file(patch: str) -> dict[str, list[tuple[int, str]]]:
+def _by_file(patch: str, *, tests: bool = False) -> dict[str, list[tuple[int, str]]]:
     by_file: dict[str, list[tuple[int, str]]] = {}
-    for file, number, text in _code_lines(patch):
+    for file, number, text in _code_lines(patch, tests=tests):
         by_file.setdefault(file, []).append((number, text))
     return by_file
 
@@ -163,8 +170,8 @@ def _matches(
                 yield told, number
 
 
-def _code_lines(patch: str) -> Iterator[tuple[str, int, str]]:
-    """Yield (file, line, text) of the lines that a patch adds to Python code that is no test."""
+def _code_lines(patch: str, *, tests: bool = False) -> Iterator[tuple[str, int, str]]:
+    """Yield (file, line, text) of the lines that a patch adds to Python code that is no test, or is one."""
     file, number = "", 0
     for line in patch.splitlines():
         if line.startswith("+++ "):
@@ -174,7 +181,7 @@ def _code_lines(patch: str) -> Iterator[tuple[str, int, str]]:
             number = int(start[1]) - 1 if start else 0
         elif line.startswith("+"):
             number += 1
-            if file.endswith((".py", ".pyx", ".pyi")) and not _TEST_PATH.search(file):
+            if file.endswith((".py", ".pyx", ".pyi")) and bool(_TEST_PATH.search(file)) == tests:
                 yield file, number, line[1:]
         elif not line.startswith("-"):
             number += 1

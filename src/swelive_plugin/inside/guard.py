@@ -49,7 +49,6 @@ _WATCHED_CALLS = frozenset(
     "gc.get_objects gc.get_referrers gc.get_referents sys.settrace sys.setprofile sys.addaudithook ctypes.dlsym "
     "ctypes.dlopen ctypes.cdata ctypes.string_at _thread.start_new_thread".split()
 )
-_WATCHED_SETS = ("__class__", "__bases__", "__defaults__", "__kwdefaults__")
 _FRAME_CALLS = ("sys._getframe", "sys._current_frames")
 _FRAMES_OF = ("tb_frame", "gi_frame", "cr_frame", "ag_frame")
 _READERS_FOR_PEOPLE = ("linecache.py", "tokenize.py", "traceback.py", "warnings.py")
@@ -78,9 +77,9 @@ class Guard(object):
         self._critical = ()  # type: Tuple[Tuple[Any, str, Any, Any, Any], ...]
         self._impls = {}  # type: Dict[int, Tuple[Any, Any, Any, str]]
         self._fast_impls = []  # type: List[Tuple[Any, Any, str]]
-        self._items = {}  # type: Dict[int, Tuple[Any, ...]]
+        self._items = {}  # type: Dict[str, Tuple[Any, ...]]
         self._manager = None  # type: Any
-        self._shapes = {}  # type: Dict[int, Tuple[Any, type, Dict[str, Any]]]
+        self._shapes = {}  # type: Dict[str, Tuple[Any, type, Dict[str, Any]]]
         self._callers = []  # type: List[Tuple[Any, ...]]
         self._recorder = getattr(emit, "__self__", None)
         self._write = getattr(self._recorder, "_write", None)
@@ -125,8 +124,8 @@ class Guard(object):
         elif event == "object.__setattr__" and args[1] == "__code__":
             self._codes_may_differ = True
             self._saw("__code__", str(getattr(args[0], "__name__", "")))
-        elif event == "object.__setattr__" and args[1] in _WATCHED_SETS:
-            self._saw(args[1], "")
+        elif event == "object.__setattr__" and args[1] == "__class__":
+            self._saw("__class__", "")
 
     def _saw_frame(self, what: str) -> None:
         """Say that code of the tree itself takes a frame: its callers' lead to the test and to the recorder."""
@@ -197,7 +196,7 @@ class Guard(object):
                 self._add_item(item)
             except Exception as error:  # an item of a kind that we don't know is left unwatched
                 self.say(("unwatched", type(item)), {"e": "unwatched", "msg": repr(error)[:200]}, type(item))
-            self._shapes[id(item)] = (item, type(item), dict(_params(item)))
+            self._shapes[item.nodeid] = (item, type(item), dict(_params(item)))
         relay = vars(self._manager.hook) if self._manager is not None else {}
         self._callers = [(relay, name, relay[name], *_caller(relay[name])) for name in _HOOKS if name in relay]
         self.compare("collection")
@@ -218,7 +217,7 @@ class Guard(object):
             if not self._origin.compiled(wrapper) and (self._relative(file) != file or file.startswith("<")):
                 event = {"e": "changed", "what": "test wrapper", "test": item.nodeid, "when": "collected"}
                 self.say(("wrapper", item.nodeid, file), event, (file, wrapper.co_firstlineno))
-        self._items[id(item)] = (item, function, code, item.__dict__.get("_obj"), holder, name, _get(holder, name))
+        self._items[item.nodeid] = (item, function, code, item.__dict__.get("_obj"), holder, name, _get(holder, name))
 
     # For every test: hot
 
@@ -243,17 +242,21 @@ class Guard(object):
         for relay, name, caller, kind, execute, impls in self._callers:
             if relay.get(name) is not caller or _caller(caller) != (kind, execute, impls):
                 self._caller_changed(relay.get(name), name, impls, item.nodeid)
-        shape = self._shapes.get(id(item))
-        if shape is not None:
+        shape = self._shapes.get(item.nodeid)  # calls of id() are announced, so they are not free
+        if shape is not None and shape[0] is item:
             params = _params(item)
             if type(item) is not shape[1] or any(params.get(name) is not was for name, was in shape[2].items()):
                 self._shape_changed(item, shape)
-        saved = self._items.get(id(item))
-        if saved is not None and (
-            (codes_may_differ and saved[1].__code__ is not saved[2])
-            or "runtest" in item.__dict__
-            or item.__dict__.get("_obj") is not saved[3]
-            or (saved[4] is not None and saved[4].__dict__.get(saved[5]) is not saved[6])
+        saved = self._items.get(item.nodeid)
+        if (
+            saved is not None
+            and saved[0] is item
+            and (
+                (codes_may_differ and saved[1].__code__ is not saved[2])
+                or "runtest" in item.__dict__
+                or item.__dict__.get("_obj") is not saved[3]
+                or (saved[4] is not None and saved[4].__dict__.get(saved[5]) is not saved[6])
+            )
         ):
             self._item_changed(item, saved)
 
@@ -296,9 +299,10 @@ class Guard(object):
 
     def compare(self, when: str) -> None:
         """Report what is not what it was; each difference once."""
+        codes = self._codes_may_differ or when == "end"
         for key, owner, name, value, code in self._kept:
             now = owner.__dict__.get(name)
-            if now is not value or (code is not None and _code(now) is not code):
+            if now is not value or (codes and code is not None and _code(now) is not code):
                 event = {"e": "changed", "what": key, "when": when, "test": self._test}  # type: Dict[str, Any]
                 if key in _CRITICAL:
                     event["critical"] = True
@@ -332,13 +336,14 @@ class Guard(object):
         """Name every hook from the tree, and those that have no file."""
         for hook, impl in _implementations(self._manager):
             code = _code(impl.function)
-            file = self._origin.file_of(code) if code is not None else ""
+            known = id(impl) in self._impls
+            file = "" if code is None else code.co_filename if known else self._origin.file_of(code)
             relative = self._relative(file)
-            if id(impl) in self._impls and relative == file:
+            if known and relative == file:
                 continue
             if relative == file and os.path.exists(file):
                 continue  # an installed plugin, loaded late
-            event = {"e": "hook", "hook": hook, "plugin": str(impl.plugin_name), "late": id(impl) not in self._impls}
+            event = {"e": "hook", "hook": hook, "plugin": str(impl.plugin_name), "late": not known}
             self.say(("hook", hook, impl.plugin_name, file), event, code)
 
     def _plugins(self) -> None:

@@ -49,8 +49,9 @@ class Origin(object):
 
     def know(self, code: Any) -> None:
         """Take a code object for what it says that it is: it was there before any graded code could be imported."""
-        self._codes.append(code)
-        self._own.update(nested(code))
+        if id(code) not in self._own:
+            self._codes.append(code)  # ids stay true while it lives
+            self._own.update(nested(code))
 
     def relative(self, file: str) -> str:
         """Return ``file`` relative to the tree if it lies there and is not an installed package, else as it is."""

@@ -5,26 +5,26 @@ compares what lies around; whoever changes it, acts, and puts it back leaves not
 """
 
 import sys
-from typing import Any, Callable, Dict, List, Set, Tuple
+from operator import is_
+from typing import Any, Callable, Dict, List, Tuple
 
 import pytest
 
 __all__ = ["Witness"]
 
 _NEW_STYLE = int(pytest.__version__.split(".")[0]) >= 8
-_WAYS = 500  # more different ones than any project has
+_WAYS = 100  # more different ones than any project has
 
 
 class Witness(object):
     """A plugin around each test's call; the recorder asks it to `check` when the report is about to be made."""
 
-    __slots__ = ("_codes", "_origin", "_raised", "_say", "_ways")
+    __slots__ = ("_origin", "_raised", "_say", "_ways")
 
     def __init__(self, origin: Any, say: Callable[[Tuple[Any, ...], Dict[str, Any], Any], None]) -> None:
         self._origin = origin
         self._say = say
-        self._ways = set()  # type: Set[Tuple[int, ...]]
-        self._codes = []  # type: List[Any]
+        self._ways = []  # type: List[Tuple[List[Dict[str, Any]], List[int]]]
         self._raised = None  # type: Any
 
     # innermost: nothing of pluggy's that could be swapped lies between the test's function and us
@@ -55,18 +55,26 @@ class Witness(object):
                 event = {"e": "changed", "what": "test exception", "test": item.nodeid, "when": "test"}
                 self._say(("exception", item.nodeid), event, ("", 0))
             self._raised = None
-        frame = sys._getframe(1)  # type: Any
-        codes = []  # type: List[Any]
+        # asking a frame for its code is announced, so it is not free: a way that was taken before is known by less
+        spaces, places = [], []  # type: List[Dict[str, Any]], List[int]
+        frame = innermost = sys._getframe(1)  # type: Any
         while frame is not None:
-            codes.append(frame.f_code)
+            spaces.append(frame.f_globals)
+            places.append(frame.f_lasti)
             frame = frame.f_back
-        way = tuple(map(id, codes))
-        if way not in self._ways and len(self._ways) < _WAYS:
-            self._ways.add(way)
-            self._codes.append(codes)  # ids stay true while they live
-            for code in codes:
-                file = self._origin.file_of(code)
-                if self._origin.relative(file) != file or file.startswith("<"):
-                    what = "way of a report through %s" % self._origin.relative(file)
-                    event = {"e": "changed", "what": what, "test": item.nodeid, "when": "test"}
-                    self._say((what,), event, (file, code.co_firstlineno))
+        for known_spaces, known_places in self._ways:
+            if places == known_places and all(map(is_, spaces, known_spaces)):
+                return
+        if len(self._ways) < _WAYS:
+            self._ways.append((spaces, places))
+            self._look(innermost, item)
+
+    def _look(self, frame: Any, item: Any) -> None:
+        while frame is not None:
+            code = frame.f_code
+            file = self._origin.file_of(code)
+            if self._origin.relative(file) != file or file.startswith("<"):
+                what = "way of a report through %s" % self._origin.relative(file)
+                event = {"e": "changed", "what": what, "test": item.nodeid, "when": "test"}
+                self._say((what,), event, (file, code.co_firstlineno))
+            frame = frame.f_back
