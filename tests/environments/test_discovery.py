@@ -266,6 +266,22 @@ def test_what_data_files_of_the_tests_import_is_no_need() -> None:
     assert names(recipe) == {"pip", "pytest", "respx", "setuptools", "trustme", "wheel"}
 
 
+def test_tests_of_a_package_inside_the_repository_bring_that_package_along() -> None:
+    """A plugin with packaging files of its own is not there when only the root is installed."""
+    files = {
+        "setup.py": "from setuptools import setup\nsetup(name='core')\n",
+        "plugins/one/setup.py": "from setuptools import setup\nsetup(name='core-one', install_requires=['six'])\n",
+        "plugins/two/setup.py": "from setuptools import setup\nsetup(name='core-two')\n",
+        "tests/data/pkg/setup.py": "from setuptools import setup\nsetup(name='sample')\n",
+    }
+    tests = ["plugins/one/tests/test_one.py", "tests/data/pkg/test_x.py", "tests/test_core.py"]
+    found = discover(MemoryFiles(files), commit_date=DATE, minors=MINORS, test_paths=tests)
+    assert (found[0].subdir, found[0].beside) == ("", ("plugins/one",))
+    assert found[-1].beside == ()
+    assert first(files, test_paths=["tests/test_core.py"]).beside == ()
+    assert recipe_from_toml(recipe_to_toml(found[0])).beside == ("plugins/one",)
+
+
 def test_sources_beside_the_tests_need_what_the_project_declares() -> None:
     files = {"setup.py": "", "lib/config.py": "import yaml\n", "lib/config_test.py": "import trustme\n"}
     recipe = first(files, test_paths=["lib/config_test.py"])

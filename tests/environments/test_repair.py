@@ -104,6 +104,30 @@ def test_an_extra_of_the_project_that_pins_what_never_fitted_is_overridden() -> 
     assert again is None or again.overrides == better.overrides
 
 
+def test_a_package_of_another_system_is_left_out() -> None:
+    recipe = replace(RECIPE, requirements=("pytest", "pywin32"))
+    log = (
+        "error: No solution found when resolving dependencies\n  cause: Because pywin32>=302 has no wheels with a matching\n"
+        "    platform tag (e.g., `manylinux_2_36_x86_64`) and you require pywin32, your requirements are unsatisfiable."
+    )
+    better = repaired(recipe, log)
+    assert better is not None
+    assert better.requirements == ("pytest",)
+
+
+def test_a_version_that_no_standard_knows_asks_for_a_later_setuptools_with_an_end() -> None:
+    log = (
+        "error: Failed to build `mylib @ file:///testbed`\n  cause: Failed to parse metadata from built wheel\n"
+        "  cause: Invalid version: after parsing `3.0.1.dev20261130`, found `.dev-20261130`"
+    )
+    dates: list[str] = []
+    recipe = repaired(RECIPE, log)
+    while recipe is not None and len(dates) < 9:
+        dates.append(recipe.exceptions["setuptools"][:10])
+        recipe = repaired(recipe, log)
+    assert dates == ["2021-02-04", "2022-03-11", "2023-04-15"]
+
+
 def test_an_unknown_failure_teaches_nothing() -> None:
     assert repaired(RECIPE, "Segmentation fault") is None
 

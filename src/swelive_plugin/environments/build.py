@@ -15,7 +15,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from packaging.utils import canonicalize_name
@@ -138,6 +138,7 @@ def environment_key(
         "lock": lock_text,
         "tree": tree_hash,
         "project": [recipe.project, recipe.install, recipe.subdir, list(recipe.build_requires), recipe.build_backend],
+        "beside": list(recipe.beside),
         "env": dict(recipe.env),
         "needs_git": recipe.needs_git,
         "layout": layout if layout == "fixed" else f"{layout}:{root}",
@@ -222,6 +223,7 @@ def resolve_lock(room: BuildRoom, recipe: Recipe) -> str:
         extras = f"[{','.join(recipe.extras)}]" if recipe.extras else ""
         name = f"{recipe.project}{extras} @ file://{project}" if recipe.project else f"{project}{extras}"
         lines.append(name)
+        lines += [f"{room.testbed}/{folder}" for folder in recipe.beside]
     source = room.write("requirements.in", "\n".join(lines) + "\n")
     options = ["--generate-hashes", "--no-header", "--no-annotate", "--quiet", *era_options(recipe)]
     if recipe.constraints:
@@ -348,17 +350,23 @@ def build_venv(room: BuildRoom, recipe: Recipe, lock: str) -> None:
         return
     if release.strip():
         _take_release(room, recipe, install, release)
-    project = f"{room.testbed}/{recipe.subdir}".rstrip("/")
-    if recipe.install == "develop" or _before_editables(recipe, build):
-        _develop(room, recipe, build, project, first=None)
-        return
-    if recipe.build_backend.startswith("mesonpy"):
+    if recipe.build_backend.startswith("mesonpy") and recipe.install != "develop":
         # its editable installs build again whenever they are imported: what builds has to be there then, too
         have = locked_versions(lock)
         wanted = _without(build, have)
         if wanted.strip():
             room.must([*install, "-r", room.write("build-beside.txt", wanted)], "installing what builds")
         install.append("--no-build-isolation")
+    for folder in (recipe.subdir, *recipe.beside):
+        _install(room, replace(recipe, subdir=folder), install, build)
+
+
+def _install(room: BuildRoom, recipe: Recipe, install: list[str], build: str) -> None:
+    """Install the package in the recipe's folder of the tree, editable and without dependencies."""
+    project = f"{room.testbed}/{recipe.subdir}".rstrip("/")
+    if recipe.install == "develop" or _before_editables(recipe, build):
+        _develop(room, recipe, build, project, first=None)
+        return
     constraints = ["--build-constraints", room.write("build-constraints.txt", build)] if build.strip() else []
     done, text = room.run([*install, *constraints, "-e", project], what="installing the project")
     if done.exit_status == 0:

@@ -50,6 +50,7 @@ _REQUIREMENTS = re.compile(
     r"(^|/)[^/]*(requirements?|reqs?|deps)[^/]*\.(txt|in|pip)$|(^|/)(requirements|reqs)/[^/]+\.(txt|in|pip)$",
     re.IGNORECASE,
 )
+_PACKAGING = ("setup.py", "pyproject.toml", "setup.cfg")
 _COLLECTED = re.compile(r"test_.*\.py$|.*_test\.py$|tests?\.py$|conftest\.py$")
 _DATA = re.compile(
     r"(.*[_-])?(data|fixtures?|samples?|examples?|resources?|assets|snapshots?|inputs?|outputs?|expected|functional|"
@@ -73,10 +74,11 @@ class Recipe:
     """How to build one environment. Readable and writable as ``recipe.toml``, which a person may edit and share.
 
     ``cutoff`` is UTC: no upload after it counts, except for the packages in ``exceptions`` (name to their own date).
-    ``subdir`` is where the packaging files are. ``install`` is ``editable``, ``develop`` (by ``setup.py develop``), or
-    ``path`` where nothing can be installed and the tree itself is put on the import path. ``system`` names Debian
-    packages that the project's own CI installs. ``overrides`` replace what anybody, the project's own extras too, asks
-    of a package. ``released_files`` takes generated files from the project's last release.
+    ``subdir`` is where the packaging files are, ``beside`` names folders of further packages whose tests are asked for.
+    ``install`` is ``editable``, ``develop`` (by ``setup.py develop``), or ``path`` where nothing can be installed and
+    the tree itself is put on the import path. ``system`` names Debian packages that the project's own CI installs.
+    ``overrides`` replace what anybody, the project's own extras too, asks of a package. ``released_files`` takes
+    generated files from the project's last release.
     """
 
     name: str = "full"
@@ -85,6 +87,7 @@ class Recipe:
     project: str = ""
     install: str = "editable"
     subdir: str = ""
+    beside: tuple[str, ...] = ()
     extras: tuple[str, ...] = ()
     requirements: tuple[str, ...] = ()
     constraints: tuple[str, ...] = ()
@@ -141,10 +144,15 @@ def discover(
     for position, (minor, reason) in enumerate(ranked[:_CANDIDATES_OF_INTERPRETERS]):
         recipes = plan.recipes(minor, commit_date, reason)
         found.extend(recipes if position == 0 else recipes[:1])
+    beside = _further_projects(files, folder, test_paths) if declared.packaged else ()
+    if beside:
+        why = f"the tests lie in a package of their own: {', '.join(beside)}"
+        found = [replace(each, beside=beside, reasons=(*each.reasons, why)) for each in found] + found[:1]
     unique: dict[tuple[Any, ...], Recipe] = {}
     for recipe in found:
         unique.setdefault(
-            (recipe.python, recipe.install, recipe.extras, recipe.requirements, recipe.constraints), recipe
+            (recipe.python, recipe.install, recipe.beside, recipe.extras, recipe.requirements, recipe.constraints),
+            recipe,
         )
     return list(unique.values())
 
@@ -182,11 +190,7 @@ def _is_imported(path: str) -> bool:
 
 def _project_folder(files: RepoFiles, test_paths: Sequence[str]) -> str:
     """Return the folder whose packaging files count: the root, else the nearest one above the tests, else the first."""
-    packaged = {
-        posixpath.dirname(path)
-        for path in files.paths
-        if posixpath.basename(path) in ("setup.py", "pyproject.toml", "setup.cfg")
-    }
+    packaged = {posixpath.dirname(path) for path in files.paths if posixpath.basename(path) in _PACKAGING}
     if "" in packaged and read_declared(files).packaged:
         return ""
     for path in test_paths:
@@ -199,6 +203,21 @@ def _project_folder(files: RepoFiles, test_paths: Sequence[str]) -> str:
         if folder.count("/") == 0 and folder and not _TESTY.search(folder) and read_declared(files, folder).packaged:
             return folder
     return ""
+
+
+def _further_projects(files: RepoFiles, chosen: str, test_paths: Sequence[str]) -> tuple[str, ...]:
+    """Return the folders, other than the chosen one, whose packages the hidden tests belong to: plugins, say."""
+    packaged = {posixpath.dirname(path) for path in files.paths if posixpath.basename(path) in _PACKAGING}
+    found: list[str] = []
+    for path in test_paths:
+        folder = posixpath.dirname(path)
+        while folder and folder != chosen:
+            inside = any(_DATA.fullmatch(part) or _TESTY.search(part) for part in folder.split("/"))
+            if folder in packaged and not inside and read_declared(files, folder).packaged:
+                found.append(folder)
+                break
+            folder = posixpath.dirname(folder)
+    return tuple(dict.fromkeys(found))
 
 
 class _Plan:

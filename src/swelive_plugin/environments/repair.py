@@ -14,17 +14,38 @@ from swelive_plugin.environments.requirements import loosened, merged, name_of
 
 __all__ = ["repaired"]
 
+_MOST_DAYS_LATER = 1300  # how far a package's own cut-off may move
 _INSTEAD = re.compile(r"an address; the registry's (\S+) instead")
 
 
 def repaired(recipe: Recipe, log: str) -> Recipe | None:
     """Return the recipe changed by what ``log`` says went wrong, or ``None`` where it does not tell. The last reason
     says what."""
-    for attempt in (_guessed, _missing_at_build, _hidden_by_date, _unknown, _conflict):
+    for attempt in (_odd_version, _guessed, _missing_at_build, _hidden_by_date, _unknown, _conflict):
         better = attempt(recipe, log)
         if better is not None and better != recipe:
             return better
     return None
+
+
+def _odd_version(recipe: Recipe, log: str) -> Recipe | None:
+    """Take a later setuptools where that day's names the project's own wheel by a version that no standard knows."""
+    if not re.search(r"Failed to parse metadata from built wheel\s+(?:cause: |Caused by: )?Invalid version", log):
+        return None
+    later = _later(recipe, "setuptools", days=400)
+    if later is None:
+        return None
+    why = "that day's setuptools makes a version that no standard knows: a later one"
+    return replace(recipe, exceptions={**recipe.exceptions, "setuptools": later}, reasons=(*recipe.reasons, why))
+
+
+def _later(recipe: Recipe, package: str, *, days: int) -> str | None:
+    """Return the next cut-off of a package on its own, ``days`` later than now, or ``None`` at the end of patience."""
+    now = datetime.fromisoformat(recipe.exceptions.get(package, recipe.cutoff).replace("Z", "+00:00"))
+    later = now + timedelta(days=days)
+    if (later - datetime.fromisoformat(recipe.cutoff.replace("Z", "+00:00"))).days > _MOST_DAYS_LATER:
+        return None
+    return later.strftime("%Y-%m-%dT00:00:00Z")
 
 
 def _guessed(recipe: Recipe, log: str) -> Recipe | None:
@@ -74,11 +95,9 @@ def _hidden_by_date(recipe: Recipe, log: str) -> Recipe | None:
         return replace(
             recipe, requirements=kept, reasons=(*recipe.reasons, f"{package} was not in the registry then: left out")
         )
-    cutoff = datetime.fromisoformat(recipe.exceptions.get(package, recipe.cutoff).replace("Z", "+00:00"))
-    later = cutoff + timedelta(days=400)
-    if (later - datetime.fromisoformat(recipe.cutoff.replace("Z", "+00:00"))).days > 1300:
+    date = _later(recipe, package, days=400)
+    if date is None:
         return None
-    date = later.strftime("%Y-%m-%dT00:00:00Z")
     return replace(
         recipe, exceptions={**recipe.exceptions, package: date},
         reasons=(*recipe.reasons, f"{package} is hidden by the cut-off: its own is {date[:10]}"),
@@ -86,18 +105,18 @@ def _hidden_by_date(recipe: Recipe, log: str) -> Recipe | None:
 
 
 def _unknown(recipe: Recipe, log: str) -> Recipe | None:
-    """Leave out what the registry has never heard of: a private package, or a word that was no package."""
+    """Leave out what the registry does not have here: a private package, another system's, a word that is none."""
     flat = " ".join(log.split())
-    names = {
-        canonicalize_name(name) for name in re.findall(r"([A-Za-z0-9._-]+) was not found in the package registry", flat)
-    }
+    absent = r"([A-Za-z0-9._-]+) was not found in the package registry"
+    elsewhere = r"([A-Za-z0-9._-]+?)(?:[<>=!~]=?[^ ]*)? has no wheels with a matching platform tag"
+    names = {canonicalize_name(name) for pattern in (absent, elsewhere) for name in re.findall(pattern, flat)}
     kept = tuple(line for line in recipe.requirements if name_of(line) not in names)
     if kept == recipe.requirements:
         return None
     return replace(
         recipe,
         requirements=kept,
-        reasons=(*recipe.reasons, f"not in the registry, left out: {', '.join(sorted(names))}"),
+        reasons=(*recipe.reasons, f"not in the registry for this platform, left out: {', '.join(sorted(names))}"),
     )
 
 

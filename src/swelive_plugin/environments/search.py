@@ -122,7 +122,7 @@ def _after(queue: list[Recipe], environment: Environment, trial: Trial, say: Cal
 
 def _identity(recipe: Recipe) -> tuple[object, ...]:
     return (
-        recipe.python, recipe.install, recipe.cutoff, recipe.extras, frozenset(recipe.requirements),
+        recipe.python, recipe.install, recipe.beside, recipe.cutoff, recipe.extras, frozenset(recipe.requirements),
         frozenset(recipe.constraints), recipe.overrides,
         tuple(sorted(recipe.env.items())), recipe.needs_git, recipe.released_files,
         tuple(sorted(recipe.exceptions.items())),
