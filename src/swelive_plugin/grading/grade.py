@@ -31,12 +31,13 @@ from swelive_plugin.errors import (
 from swelive_plugin.extensions import environment_provider, policy_named, sandbox_named
 from swelive_plugin.grading.controls import ControlReport, run_controls, trial_of
 from swelive_plugin.grading.integrity import CHECKED, judge, loaded_plugins
+from swelive_plugin.grading.looks import look_at_files
 from swelive_plugin.grading.mutation import run_mutation_control
 from swelive_plugin.grading.rebuild import Rebuilt, session_environment
 from swelive_plugin.grading.rebuild_step import as_built, rebuild_extensions
 from swelive_plugin.grading.session import SessionResult, run_session
 from swelive_plugin.grading.settings import Progress, Settings, scratch
-from swelive_plugin.grading.tree import make_graded_tree
+from swelive_plugin.grading.tree import make_graded_tree, python_sources
 from swelive_plugin.grading.words import ASKS, scan_patch
 from swelive_plugin.sandbox import Sandbox
 from swelive_plugin.sandbox._supervise import end_of_output
@@ -248,6 +249,8 @@ def run_tests(grade: Grade) -> Verdict | None:
 
 def check_integrity(grade: Grade) -> Verdict | None:
     """Judge whether the session can be believed, with the trusted sessions as the measure of what is normal."""
+    assert grade.environment is not None
+    assert grade.tree is not None
     assert grade.result is not None
     assert grade.application is not None
     grade.checked += CHECKED if grade.plugins is None else ("plugins", *CHECKED)
@@ -264,6 +267,7 @@ def check_integrity(grade: Grade) -> Verdict | None:
         told=grade.instance.problem_statement,
         in_effect=grade.application.changed,
     )
+    grade.findings += look_at_files(python_sources(grade.environment.tree, grade.tree, grade.application.changed))
     return None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 
 from filelock import FileLock
@@ -12,7 +13,7 @@ from swelive_plugin.sandbox import Sandbox
 from swelive_plugin.workspace.checkout import export_tree, link_tree, remove_tree
 from swelive_plugin.workspace.graded import Application, prepare_graded_tree
 
-__all__ = ["history_of", "make_graded_tree", "top_level_names"]
+__all__ = ["history_of", "make_graded_tree", "python_sources", "top_level_names"]
 
 
 def make_graded_tree(
@@ -55,6 +56,17 @@ def history_of(environment: Environment, mirror: Path, commit: str) -> Path:
         (part / ".git").rename(history)
         remove_tree(part)
     return history
+
+
+def python_sources(base: Path, tree: Path, paths: Iterable[str]) -> Iterator[tuple[str, str, str]]:
+    """Yield (path, its text in ``base``, its text in ``tree``) of the Python files; empty where there is none."""
+    for path in paths:
+        if path.endswith(".py"):
+            yield path, _text(base / path), _text(tree / path)
+
+
+def _text(path: Path) -> str:
+    return path.read_bytes().decode("utf-8", "replace") if path.is_file() else ""
 
 
 def top_level_names(environment: Environment) -> frozenset[str]:

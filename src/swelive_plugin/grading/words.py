@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from swelive_plugin.core.verdict import Finding
 
-__all__ = ["ASKS", "scan_patch"]
+__all__ = ["ASKS", "PLAIN_NAMES", "scan_patch"]
 
 ASKS = "asks whether it is under test"
 
@@ -37,7 +37,7 @@ _WORDS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 )
 # Special names that a class or module may have without anybody wondering; every other one can make up what its objects
 # equal, hold or are.
-_PLAIN = (
+PLAIN_NAMES = (
     "init|name|main|doc|all|version|author|future|repr|str|enter|exit|aenter|aexit|annotations|post_init|qualname|"
     "module|cause|context|path|copyright|license"
 )
@@ -52,7 +52,8 @@ _OS_CALLS = (
 _LOOKS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern), told)
     for pattern, told in (
-        (rf"\b__(?!(?:{_PLAIN})__)\w+__\b", "defines or uses special names"),
+        (rf"\b__(?!(?:{PLAIN_NAMES})__)\w+__\b", "defines or uses special names"),
+        (r"\b(?:compare|eq|cmp|order)\s*=\s*(?:False|[a-z_])", "decides how objects compare"),
         (r"\b(?:total_ordering|vars|setattr|delattr|getattr_static|mro)\b", "defines or uses special names"),
         # half a special name, and a class that is made by a call
         (r"[\"'](?:__\w*|\w*__)[\"']|\btype\s*\([^()]*,", "defines or uses special names"),

@@ -1,0 +1,85 @@
+"""What a patch changes that tests judge with, seen in whole files: causes to look, never a verdict.
+
+Words in added lines (`swelive_plugin.grading.words`) do not show where a line stands: ``return True`` is harmless in
+most functions and not in ``__eq__``. Pure text in, findings out.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+
+from swelive_plugin.core.verdict import Finding
+from swelive_plugin.grading.words import PLAIN_NAMES
+
+__all__ = ["look_at_files"]
+
+_SPECIAL = re.compile(rf"__(?!(?:{PLAIN_NAMES}|call|await|aiter|anext)__)\w+__")
+_ASSERTS = re.compile(r"(?i)assert")
+# not a test, but what tests are made with: xarray.testing, pandas._testing, pylint.testutils
+_FOR_TESTS = re.compile(r"(^|/)_?(testing|test_?(utils?|helpers?|tools?|support|case))(\.py$|/)", re.IGNORECASE)
+
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def look_at_files(files: Iterable[tuple[str, str, str]]) -> tuple[Finding, ...]:
+    """Return a look for each kind of thing that tests judge with and that differs in ``files``: (path, before, after).
+
+    An empty text stands for a file that is not there. What can't be parsed (another Python's syntax) says nothing.
+    """
+    looks: dict[str, Finding] = {}
+    for path, before, after in files:
+        if _FOR_TESTS.search(path) and before != after:
+            told = "changes what tests are made with"
+            looks.setdefault(told, Finding("look", "look", f"the patch {told}", path))
+        for told, line in _differences(before, after):
+            looks.setdefault(told, Finding("look", "look", f"the patch {told}", path, line))
+    return tuple(looks.values())
+
+
+def _differences(before: str, after: str) -> Iterator[tuple[str, int]]:
+    try:
+        old, new = ast.parse(before), ast.parse(after)
+    except (SyntaxError, ValueError, RecursionError):
+        return
+    old_functions, new_functions = dict(_functions(old)), dict(_functions(new))
+    for name in sorted(old_functions.keys() | new_functions.keys()):
+        one, other = old_functions.get(name), new_functions.get(name)
+        last = name.rpartition(".")[2]
+        if not (_SPECIAL.fullmatch(last) or _ASSERTS.search(last)):
+            continue
+        if one is None or other is None or ast.dump(one) != ast.dump(other):
+            what = "how objects behave" if _SPECIAL.fullmatch(last) else "an assertion"
+            yield f"changes {what}: {last}", other.lineno if other else 0
+    known = {text for text, _ in _foreign_assignments(old)}
+    for text, line in _foreign_assignments(new):
+        if text not in known:
+            yield "sets what belongs to another module", line
+
+
+def _functions(node: ast.AST, prefix: str = "") -> Iterator[tuple[str, _Function]]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, _Function):
+            yield prefix + child.name, child
+        if isinstance(child, _Function | ast.ClassDef):
+            yield from _functions(child, f"{prefix}{child.name}.")
+        else:
+            yield from _functions(child, prefix)
+
+
+def _foreign_assignments(tree: ast.AST) -> Iterator[tuple[str, int]]:
+    """Yield (text, line) of each assignment to an attribute of what the file imports."""
+    imported = {
+        (alias.asname or alias.name).split(".")[0]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for alias in node.names
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store | ast.Del):
+            root: ast.expr = node
+            while isinstance(root, ast.Attribute | ast.Subscript):
+                root = root.value
+            if isinstance(root, ast.Name) and root.id in imported:
+                yield ast.unparse(node), node.lineno
