@@ -8,6 +8,7 @@ testing turned round; the tests are changed to judge the code's honesty, not the
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -25,6 +26,8 @@ _OPPOSITES = {
 _OPPOSITES |= {value: key for key, value in _OPPOSITES.items()}
 _RAISERS = frozenset({"raises", "assertRaises", "assertRaisesRegex", "assertWarns", "warns"})
 _NEVER_RAISED = "NotADirectoryError"
+_HELPER = re.compile(r"(?i)_*(assert|check|verify|compare|validate|expect)")
+_EXPECTED = re.compile(r"(?i)_*(expect|desired|truth|reference|want|correct)")
 
 
 @dataclass(frozen=True)
@@ -101,7 +104,12 @@ def _changes_of(function: ast.FunctionDef | ast.AsyncFunctionDef, number: int) -
     rows = [_other_value(constants[-1], number) for row in _rows(function) if (constants := _constants(row))]
     if rows:
         yield tuple(rows)
-    for _left, right in pairs:
+    helpers = list(_helper_calls(function))
+    for value in [*_named_expectations(function), *(argument for call in helpers for argument in reversed(call.args))]:
+        constants = _constants(value, within_calls=True)
+        if constants:
+            yield (_other_value(constants[-1], number),)
+    for right in [*(right for _left, right in pairs), *(call.args[-1] for call in helpers)]:
         yield _wrapped(right, "[", "]")
     for node in ast.walk(function):
         if isinstance(node, ast.Call) and _name(node.func) in _RAISERS and node.args:
@@ -117,6 +125,22 @@ def _equalities(function: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
                     yield test.left, test.comparators[0]
         elif isinstance(node, ast.Call) and _name(node.func) in _EQUALITIES and len(node.args) >= 2:
             yield node.args[0], node.args[1]
+
+
+def _helper_calls(function: ast.AST) -> Iterator[ast.Call]:
+    """Yield calls of a project's or a library's own assertions: ``assert_identical(expected, actual)``."""
+    known = _EQUALITIES | _RAISERS | _OPPOSITES.keys()
+    for node in ast.walk(function):
+        name = _name(node.func) if isinstance(node, ast.Call) else ""
+        if isinstance(node, ast.Call) and node.args and _HELPER.match(name) and name not in known:
+            yield node
+
+
+def _named_expectations(function: ast.AST) -> Iterator[ast.expr]:
+    """Yield what is assigned to a name that says what it is: ``expected = …``."""
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assign) and any(_EXPECTED.match(_name(target)) for target in node.targets):
+            yield node.value
 
 
 def _rows(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[ast.expr]:
@@ -145,13 +169,17 @@ def _turned(function: ast.AST) -> Iterator[Change]:
             yield (_Edit(start, (line, column), _OPPOSITES[node.func.attr]),)
 
 
-def _constants(node: ast.AST) -> list[ast.Constant]:
-    """Return the constants that make up a value, but not those that are handed to a call or formatted into text."""
+def _constants(node: ast.AST, *, within_calls: bool = False) -> list[ast.Constant]:
+    """Return the constants that make up a value, but not those that are formatted into text or handed to a call."""
     if isinstance(node, ast.Constant):
         return [] if node.value is None or node.value is Ellipsis else [node]
-    if isinstance(node, ast.Call | ast.JoinedStr | ast.Subscript | ast.Attribute | ast.Lambda):
+    if isinstance(node, ast.JoinedStr | ast.Subscript | ast.Attribute | ast.Lambda):
         return []
-    return [constant for child in ast.iter_child_nodes(node) for constant in _constants(child)]
+    if isinstance(node, ast.Call):
+        given = [*node.args, *(keyword.value for keyword in node.keywords)] if within_calls else []
+        return [constant for value in given for constant in _constants(value, within_calls=True)]
+    children = ast.iter_child_nodes(node)
+    return [constant for child in children for constant in _constants(child, within_calls=within_calls)]
 
 
 def _other_value(node: ast.Constant, number: int) -> _Edit:
