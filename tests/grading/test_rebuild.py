@@ -12,6 +12,8 @@ import pytest
 from swelive_plugin.core.verdict import Reason, Status, Verdict
 from swelive_plugin.grading.grade import grade
 from swelive_plugin.grading.settings import Settings
+from swelive_plugin.validation.derive import DropReason
+from swelive_plugin.validation.validate import Options, validate
 from tests.host import Project, diff_of, make_project
 
 pytestmark = [
@@ -248,6 +250,14 @@ def test_gold_that_does_not_compile_judges_nobody(project: Project, settings: Se
     assert (also.status, also.reward) == (Status.ENV_ERROR, None)
 
 
+def test_a_row_is_dropped_with_the_compilers_words(project: Project, settings: Settings, tmp_path: Path) -> None:
+    broken = replace(project.instance, patch=patch(project, {"src/fast.c": "broken\n"}), fail_to_pass=())
+    once = Options(gold_runs=1, base_runs=1, search=False)
+    found = validate(broken, settings, once, folder=tmp_path / "validation")
+    assert found.reason is DropReason.NO_FAIL_TO_PASS
+    assert "; gold does not build: src/fast.c:1:1: error:" in found.message
+
+
 def test_where_gold_needs_no_build_the_base_is_the_proof(project: Project, settings: Settings) -> None:
     """A prediction that does not compile is to blame itself, as base does compile here."""
     python = replace(
@@ -267,25 +277,37 @@ def test_where_gold_needs_no_build_the_base_is_the_proof(project: Project, setti
 
 
 def test_hidden_tests_bring_compiled_helpers_of_their_own(tmp_path: Path, cache: Path) -> None:
-    """They are built from the test patch; a prediction's build can't put its own in their place."""
+    """They are built from the test patch; a prediction's build can't put its own in their place. And no setup.py."""
     helper = RIGHT.replace("_fast", "_helper").replace('#include "fast.h"\n', "")
-    setup = SETUP.replace("ext_modules=[", "ext_modules=[Extension('tests._helper', ['tests/helper.c']), ")
-    base = {**BASE, "setup.py": setup, "tests/__init__.py": "", "tests/helper.c": helper.replace("a + b", "a - b")}
+    pyproject = BASE["pyproject.toml"] + (
+        "[project]\nname = 'quick'\nversion = '1'\n[tool.setuptools]\npackages = ['quick']\next-modules = [\n"
+        "    {name = 'quick._fast', sources = ['src/fast.c'], include-dirs = ['src']},\n"
+        "    {name = 'tests._helper', sources = ['tests/helper.c']},\n]\n"
+    )
+    base = {name: text for name, text in BASE.items() if name not in ("setup.py", "src/other.c")} | {
+        "pyproject.toml": pyproject,
+        "tests/__init__.py": "",
+        "tests/helper.c": helper.replace("a + b", "a - b"),
+    }
     tests = {
         "tests/helper.c": helper,
         "tests/test_quick.py": "from quick import add\nfrom tests._helper import add as right\n\n\n"
         "def test_add():\n    assert add(1, 2) == right(1, 2) == 3\n",
     }
-    project = make_project(tmp_path, base, gold={"src/fast.c": RIGHT}, tests=tests, f2p=F2P, p2p=[], date=DATE)
+    project = make_project(
+        tmp_path, base, gold={"src/fast.c": RIGHT}, tests=tests, f2p=F2P, p2p=[], date="2025-06-01T12:00:00+0000"
+    )
     settings = project.settings(cache, timeout_s=120.0)
     verdict = grade(project.instance, project.instance.patch, settings)
     assert verdict.status is Status.RESOLVED, verdict.reasons
     assert rebuilt(verdict) == ["quick/_fast", "tests/_helper"]
     lenient = (
-        setup + "import glob, shutil\nshutil.copy(glob.glob('quick/_fast.*so')[0], glob.glob('tests/_helper.*so')[0])\n"
+        "from setuptools import setup\nsetup()\nimport glob, shutil\n"
+        "shutil.copy(glob.glob('quick/_fast.*so')[0], glob.glob('tests/_helper.*so')[0])\n"
     )
     evil = grade(project.instance, patch(project, {"setup.py": lenient}), settings)
-    assert evil.status is Status.UNRESOLVED
+    assert codes(evil.reasons) == ["f2p-failed"]
+    assert "-1" in evil.reasons[0].message  # the project's own answer, held against the true helper's
 
 
 def test_cython_is_built_anew_from_pyx_pxd_and_the_modules_own_py(tmp_path: Path, cache: Path) -> None:

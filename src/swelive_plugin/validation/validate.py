@@ -242,7 +242,7 @@ class _Work:
             found, lists=lists, pytest=gold[0].pytest_version, difference=_difference(instance, lists, base, gold)
         )
         if not lists.fail_to_pass:
-            return _without_fail_to_pass(found, base, gold)
+            return self.as_built(_without_fail_to_pass(found, base, gold))
         return replace(found, gold_resolves=_resolves(instance, gold))
 
     def trial(self, mirror: Path, sandbox: Sandbox) -> Trial:
@@ -297,6 +297,15 @@ class _Work:
         if which == "gold":
             self.test_files = tuple(done["files"])
         return session
+
+    def as_built(self, found: Validation) -> Validation:
+        """Return the finding with the compiler's words, where gold's extension modules could not be built."""
+        told = (_done(self.folder / "gold-1") or {}).get("rebuild") or {}
+        if not told.get("failed"):
+            return found
+        return replace(
+            found, message=f"{found.message}; gold does not build: {told['failed']}", evidence=told["evidence"]
+        )
 
     def run_key(self, which: Which, sandbox: Sandbox) -> str:
         assert self.environment is not None
