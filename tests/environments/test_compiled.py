@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
 
 from swelive_plugin.core.compiled import Compiled
 from swelive_plugin.environments.compiled import compiled_as_dict, compiled_from, find_artefacts, recipe_paths, seeds
-from swelive_plugin.environments.recipe import Recipe
+from swelive_plugin.environments.provider import UvProvider
+from swelive_plugin.environments.recipe import Recipe, recipe_to_toml
+from swelive_plugin.sandbox.find import find_sandbox
 
 
 def tree_of(folder: Path, *names: str) -> Path:
@@ -62,3 +65,23 @@ def test_what_is_kept_comes_back() -> None:
     compiled = Compiled("hook", ("pkg/_x.so",), "sub", "sub", "why", ("pkg/_y.so",))
     assert compiled_from(json.loads(json.dumps(compiled_as_dict(compiled)))) == compiled
     assert compiled_from(compiled_as_dict(None)) is None
+
+
+@pytest.mark.parametrize(
+    ("left", "said", "there"), [("x.so", False, False), ("x.py", False, True), ("x.so", True, True)]
+)
+def test_an_environment_from_before_rebuilds_is_built_again_only_where_it_has_compiled_modules(
+    tmp_path: Path, left: str, said: bool, there: bool
+) -> None:
+    """Its build requirements were not kept: a patch of C code would meet the old binary for ever."""
+    provider, sandbox = UvProvider(tmp_path), find_sandbox()
+    provider.store.open()
+    folder = tree_of(provider.store.built / "key", f"tree/pkg/{left}", "environment.lock").absolute()
+    (folder / "recipe.toml").write_text(recipe_to_toml(Recipe()))
+    data = {
+        "python_version": "3.11.7", "interpreter": sys.executable, "prefix": sys.prefix, "site_folders": [], "env": {},
+        "needs_git": False,
+    }  # fmt: skip
+    compiled = {"compiled": compiled_as_dict(Compiled("setuptools", ("pkg/x.so",)))} if said else {}
+    provider.store.finish("key", {**data, **compiled})
+    assert (provider._load("key", sandbox) is not None) is there
