@@ -28,10 +28,9 @@ from swelive_plugin.environments import Environment, Trial
 from swelive_plugin.environments.provider import UvProvider
 from swelive_plugin.environments.search import cause_of
 from swelive_plugin.errors import SweliveError
-from swelive_plugin.grading.controls import run_controls, trial_of
-from swelive_plugin.grading.session import run_session
+from swelive_plugin.grading.controls import Which, run_control, run_controls, trial_of
+from swelive_plugin.grading.session import read_session_folder
 from swelive_plugin.grading.settings import scratch
-from swelive_plugin.grading.tree import make_graded_tree
 from swelive_plugin.sandbox import Sandbox
 from swelive_plugin.sandbox.find import find_sandbox
 from swelive_plugin.validation.validate import test_files_of
@@ -66,32 +65,32 @@ class Row:
         return replace(trial, note=f"{trial.note}; {cause_of(trial.output)}" if trial.note else "")
 
     def _derived(self, environment: Environment) -> Trial:
-        base, _, output = self._run(environment, "")
-        gold, passed, gold_output = self._run(environment, self.instance.patch)
+        base, _, output = self._run(environment, "base")
+        gold, passed, gold_output = self._run(environment, "gold")
         turned = gold - base
         for _ in range(GOLD_RUNS - 1) if turned else ():
-            again, _, _ = self._run(environment, self.instance.patch)
+            again, _, _ = self._run(environment, "gold")
             turned &= again
         note = f"{len(turned)} turn green, {passed} pass"
         return Trial(bool(turned), len(turned) * 1000 + passed, gold_output + output, note)
 
-    def _run(self, environment: Environment, patch: str) -> tuple[set[str], int, str]:
+    def _run(self, environment: Environment, which: Which) -> tuple[set[str], int, str]:
         with scratch(self.settings.cache) as work:
-            tree, application = make_graded_tree(
-                work, self.instance, patch, environment=environment, mirror=self.mirror, sandbox=self.sandbox
-            )
             report = work / "report"
-            result = run_session(
+            run_control(
+                which,
+                self.instance,
                 environment,
-                tree,
-                test_files_of(application.test_files, tree),
+                mirror=self.mirror,
                 sandbox=self.sandbox,
                 settings=self.settings,
+                test_files=lambda tree, application: test_files_of(application.test_files, tree),
                 folder=report,
                 work=work,
             )
-            good = {key for key, test in result.session.tests.items() if test.outcome is Outcome.PASSED}
-            return good, len(good), result.output.read_text("utf-8", "replace")
+            session, _ = read_session_folder(report)
+            good = {key for key, test in session.tests.items() if test.outcome is Outcome.PASSED}
+            return good, len(good), (report / "test_output.txt").read_text("utf-8", "replace")
 
 
 def measure(instance: Instance, settings: Settings, sandbox: Sandbox, tries: int, search: bool) -> dict[str, Any]:

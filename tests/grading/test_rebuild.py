@@ -276,6 +276,27 @@ def test_where_gold_needs_no_build_the_base_is_the_proof(project: Project, setti
     assert (verdict.status, codes(verdict.reasons)) == (Status.UNRESOLVED, ["does_not_build"])
 
 
+def test_where_nobody_can_build_again_there_is_no_verdict_on_sources(tmp_path: Path, cache: Path) -> None:
+    """As with crates, which only the first build can fetch. A script alone that was touched hurts nobody."""
+    setup = (
+        "import os\nif 'UV_CACHE_DIR' not in os.environ:\n    raise SystemExit('no matching package named `pyo3`')\n"
+    )
+    init = (
+        "from quick._fast import add as minus\n\n\ndef add(a, b):\n    return minus(a, {}b)\n\n\n"
+        "def name():\n    return 'quick'\n"
+    )
+    base = {**BASE, "setup.py": setup + SETUP, "quick/__init__.py": init.format("")}
+    gold = {"quick/__init__.py": init.format("-")}
+    project = make_project(tmp_path, base, gold=gold, tests=TESTS, f2p=F2P, p2p=P2P, date=DATE)
+    settings = project.settings(cache, timeout_s=120.0)
+    why = "cargo needs crates that are not here, and a rebuild has no network"
+    in_c = grade(project.instance, patch(project, {**gold, "src/fast.c": RIGHT}), settings)
+    assert (in_c.status, in_c.reward, codes(in_c.reasons)) == (Status.ENV_ERROR, None, ["not_rebuilt"])
+    assert in_c.reasons[0].message.endswith(f"extension modules can't be built again here: {why}")
+    script = grade(project.instance, patch(project, {**gold, "setup.py": setup + SETUP + "# more\n"}), settings)
+    assert (script.status, codes(script.warnings)) == (Status.RESOLVED, ["not_rebuilt"])
+
+
 def test_hidden_tests_bring_compiled_helpers_of_their_own(tmp_path: Path, cache: Path) -> None:
     """They are built from the test patch; a prediction's build can't put its own in their place. And no setup.py."""
     helper = RIGHT.replace("_fast", "_helper").replace('#include "fast.h"\n', "")

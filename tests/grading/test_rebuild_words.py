@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import json
+import os
+import zipfile
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from swelive_plugin.core.compiled import Compiled, why_rebuild
 from swelive_plugin.core.verdict import RebuildReport, Status, Verdict
-from swelive_plugin.grading.rebuild import Rebuilt, plan_may_come_back, rebuilt_from, words_of
+from swelive_plugin.environments import Environment
+from swelive_plugin.grading.rebuild import (
+    Harvest,
+    Rebuilt,
+    is_plain_file,
+    modules_in,
+    plan_may_come_back,
+    rebuilt_from,
+    words_of,
+)
 from swelive_plugin.grading.rebuild_step import as_built
 from swelive_plugin.sandbox import Completed, EndedBy
 
@@ -150,3 +162,38 @@ def test_rust_asks_for_a_rebuild_that_can_only_fail() -> None:
     """The decision alone: no crate can be had without the network."""
     rust = Compiled("hook", ("python/pkg/_native.abi3.so",))
     assert why_rebuild(["src/lib.rs", "Cargo.lock", "README.md"], rust) == ("src/lib.rs", "Cargo.lock")
+
+
+def test_nothing_is_taken_through_a_link_that_a_build_left(tmp_path: Path) -> None:
+    """A script may put links in the place of folders and modules: what they lead to is the host's."""
+    outside, tree = tmp_path / "outside", tmp_path / "tree"
+    for folder in (outside, tree / "pkg" / "sub"):
+        folder.mkdir(parents=True)
+    (outside / "_secret.so").write_text("secret")
+    (tree / "pkg" / "_true.so").write_text("")
+    (tree / "pkg" / "_link.so").symlink_to(outside / "_secret.so")
+    (tree / "pkg" / "_folder.so").mkdir()
+    os.mkfifo(tree / "pkg" / "_pipe.so")
+    (tree / "other").symlink_to(outside)
+    assert [path for path, _ in modules_in(tree, "pkg")] == ["pkg/_true.so"]
+    assert modules_in(tree, "other") == modules_in(tree, "missing") == modules_in(tree, "pkg/_true.so") == []
+    assert is_plain_file(tree, "pkg/_true.so")
+    assert not any(
+        map(partial(is_plain_file, tree), ("pkg/_link.so", "other/_secret.so", "pkg/_folder.so", "pkg/_pipe.so"))
+    )
+
+
+def test_an_untrusted_wheel_gives_what_base_has_and_nothing_else(tmp_path: Path) -> None:
+    wheel, built = tmp_path / "wheel", tmp_path / "built"
+    wheel.mkdir()
+    with zipfile.ZipFile(wheel / "quick-1.whl", "w") as archive:
+        for name in ("quick/_fast.so", "quick/_more.so", "../../evil.so", "evil.pth", "quick/__init__.py"):
+            archive.writestr(name, name)
+    (wheel / "broken.whl").write_bytes(b"PK no zip at all")
+    (wheel / "link.whl").symlink_to(wheel / "quick-1.whl")
+    environment = Environment("key", tmp_path, "python", (3, 11, 7), (), tmp_path, ())
+    harvest = Harvest(tmp_path, built, environment, frozenset(), frozenset(), trusted=False)
+    harvest.wheel(wheel, {"quick/_fast.so"})
+    assert harvest.taken == ["site-packages/quick/_fast.so"]
+    assert [told.partition(":")[0] for told in harvest.refused] == ["broken.whl"]
+    assert [path.relative_to(built).as_posix() for path in built.rglob("*") if path.is_file()] == harvest.taken

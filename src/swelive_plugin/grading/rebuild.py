@@ -251,7 +251,7 @@ def words_of(text: str, done: Completed, *, root: str = TESTBED) -> str:
 
 
 @dataclass
-class _Harvest:
+class Harvest:
     """What comes back from one build: from the tree ``source`` into ``built``."""
 
     source: Path
@@ -267,7 +267,7 @@ class _Harvest:
         """Take the modules that were made anew."""
         found = find_artefacts(self.source) if self.trusted else ()
         for place in sorted({path.rpartition("/")[0] for path in (*self.known, *found)}):
-            for path, status in _modules_in(self.source, place):
+            for path, status in modules_in(self.source, place):
                 if not self.is_old(path, status):
                     self.take(path, self.why_not(path, status))
 
@@ -307,7 +307,7 @@ class _Harvest:
     def wheel(self, folder: Path, names: Collection[str]) -> None:
         """Take from a wheel the modules that base has in the environment's package folder, to ``SITE``."""
         for wheel in folder.glob("*.whl") if _is_plain_folder(folder.parent, folder.name) else ():
-            if not _is_plain_file(folder, wheel.name):
+            if not is_plain_file(folder, wheel.name):
                 continue
             try:
                 with zipfile.ZipFile(wheel) as archive:
@@ -325,7 +325,7 @@ class _Harvest:
     def install_plan(self, folder: str) -> None:
         """Take the file in which meson's editable installs look each module up."""
         plan = f"{folder}/{_INSTALL_PLAN}"
-        if _is_plain_file(self.source, plan):
+        if is_plain_file(self.source, plan):
             old, new = (self.environment.tree / plan).read_bytes(), (self.source / plan).read_bytes()
             fits = self.trusted or plan_may_come_back(old, new)
             self.take(plan, "" if fits else "it takes modules from places that base does not")
@@ -339,7 +339,7 @@ def _collect(
     known = frozenset((*compiled.artefacts, *(gold.report.replaced if gold else ())))
     hidden = (path for change in touched_paths(instance.test_patch) for path in (change.old, change.new))
     tests = frozenset(folder for path in hidden if (folder := test_folder_of(path)))
-    harvest = _Harvest(tree, built, environment, known, tests, trusted)
+    harvest = Harvest(tree, built, environment, known, tests, trusted)
     harvest.modules()
     if gold is not None:
         harvest.helpers_of(gold)
@@ -379,7 +379,7 @@ def _destinations(text: bytes) -> set[tuple[str, str]] | None:
     return found
 
 
-def _modules_in(tree: Path, place: str) -> list[tuple[str, os.stat_result]]:
+def modules_in(tree: Path, place: str) -> list[tuple[str, os.stat_result]]:
     """Return the compiled modules that lie in one folder; nothing is followed, for a build may have left links."""
     if not _is_plain_folder(tree, place):
         return []
@@ -401,7 +401,7 @@ def _is_plain_folder(tree: Path, place: str) -> bool:
         return False
 
 
-def _is_plain_file(tree: Path, path: str) -> bool:
+def is_plain_file(tree: Path, path: str) -> bool:
     if not _is_plain_folder(tree, path.rpartition("/")[0]):
         return False
     try:
@@ -436,7 +436,7 @@ def put_built(rebuilt: Rebuilt | None, tree: Path, environment: Environment, app
     if compiled is not None and compiled.how == "meson":
         # meson's editable installs run ninja when they are imported: it is to find nothing that is out of date
         for path in why_rebuild((*application.changed, *application.test_files), compiled):
-            if _is_plain_file(tree, path):
+            if is_plain_file(tree, path):
                 os.utime(tree / path, ns=(_FIXED_NS, _FIXED_NS))
 
 
