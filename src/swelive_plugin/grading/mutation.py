@@ -11,11 +11,11 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from filelock import FileLock
 
-from swelive_plugin._version import __version__
 from swelive_plugin.core.instance import Instance
 from swelive_plugin.core.outcome import Outcome, Session
 from swelive_plugin.core.policy import Scope
@@ -23,6 +23,8 @@ from swelive_plugin.core.scoring import files_to_run
 from swelive_plugin.core.testid import file_of, is_test_id
 from swelive_plugin.core.verdict import Finding, Severity
 from swelive_plugin.environments import Environment
+from swelive_plugin.grading import mutate
+from swelive_plugin.grading.launch import probe_fingerprint
 from swelive_plugin.grading.mutate import Mutant, function_of, mutants
 from swelive_plugin.grading.rebuild import Rebuilt, put_built, rebuild_told, session_environment
 from swelive_plugin.grading.session import run_session
@@ -170,7 +172,7 @@ class _Runs:
         instance = self.instance
         told = repr(
             (
-                __version__,
+                _fingerprint(),
                 instance.base_commit,
                 instance.test_patch,
                 instance.patch,
@@ -196,6 +198,12 @@ class _Runs:
         if variant is None:
             return seen - failed_functions(session) if self.instance.patch.strip() else frozenset()
         return (changed & seen) - passed if self.instance.patch.strip() else changed & seen
+
+
+@cache
+def _fingerprint() -> str:
+    """Return a short hash of what makes mutants and records sessions: what gold did under others is no measure."""
+    return hashlib.sha256(Path(mutate.__file__).read_bytes() + probe_fingerprint().encode()).hexdigest()[:16]
 
 
 def mutate_files(tree: Path, functions: Mapping[str, frozenset[str]], number: int) -> frozenset[str]:
