@@ -104,6 +104,16 @@ def test_an_extra_of_the_project_that_pins_what_never_fitted_is_overridden() -> 
     assert again is None or again.overrides == better.overrides
 
 
+def test_a_package_whose_files_of_that_day_have_old_names_gets_a_later_one() -> None:
+    log = (
+        "No solution found when resolving dependencies:\n  Because all versions of twisted have a non-PEP 625-compliant\n"
+        "  source distribution filename and you require twisted, your requirements are unsatisfiable."
+    )
+    better = repaired(replace(RECIPE, requirements=("twisted",)), log)
+    assert better is not None
+    assert better.exceptions == {"twisted": "2021-02-04T00:00:00Z"}
+
+
 def test_a_package_of_another_system_is_left_out() -> None:
     recipe = replace(RECIPE, requirements=("pytest", "pywin32"))
     log = (

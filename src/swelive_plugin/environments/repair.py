@@ -85,7 +85,11 @@ def _missing_at_build(recipe: Recipe, log: str) -> Recipe | None:
 
 
 def _hidden_by_date(recipe: Recipe, log: str) -> Recipe | None:
-    found = re.search(r"`([A-Za-z0-9._-]+)` was filtered by `exclude-newer`", log)
+    """Move a package's own cut-off where no upload of that day can be used: hidden, or named as files no longer are."""
+    unnamed = r"all versions of ([A-Za-z0-9._-]+) have a non-PEP 625-compliant source distribution"
+    found = re.search(r"`([A-Za-z0-9._-]+)` was filtered by `exclude-newer`", log) or re.search(
+        unnamed, " ".join(log.split())
+    )
     if not found:
         return None
     package = canonicalize_name(found.group(1))
