@@ -6,17 +6,16 @@ import json
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from swelive_plugin._version import __version__
 from swelive_plugin.core.instance import Instance
-from swelive_plugin.core.policy import Controls, Policy, Scope
 from swelive_plugin.core.prediction import Prediction
-from swelive_plugin.core.scoring import files_to_run, score
-from swelive_plugin.core.verdict import Finding, Integrity, PatchReport, Reason, Status, Verdict
+from swelive_plugin.core.scoring import files_to_run
+from swelive_plugin.core.verdict import Finding, PatchReport, Reason, Status, Verdict
 from swelive_plugin.environments import Environment, Trial
 from swelive_plugin.errors import (
     EnvironmentBuildError,
@@ -28,19 +27,19 @@ from swelive_plugin.errors import (
     SweliveError,
     UsageError,
 )
-from swelive_plugin.extensions import environment_provider, policy_named, sandbox_named
+from swelive_plugin.extensions import environment_provider, sandbox_named
 from swelive_plugin.grading.controls import ControlReport, run_controls, trial_of
-from swelive_plugin.grading.integrity import CHECKED, judge, loaded_plugins
+from swelive_plugin.grading.integrity import CHECKED, judge
 from swelive_plugin.grading.looks import look_at_files
 from swelive_plugin.grading.mutation import run_mutation_control
-from swelive_plugin.grading.rebuild import Rebuilt, session_environment
-from swelive_plugin.grading.rebuild_step import as_built, rebuild_extensions
-from swelive_plugin.grading.session import SessionResult, run_session
+from swelive_plugin.grading.rebuild import session_environment
+from swelive_plugin.grading.rebuild_step import rebuild_extensions
+from swelive_plugin.grading.session import run_session
 from swelive_plugin.grading.settings import Progress, Settings, scratch
+from swelive_plugin.grading.state import Grade, Step
 from swelive_plugin.grading.tree import make_graded_tree, python_sources
+from swelive_plugin.grading.weigh import score_session
 from swelive_plugin.grading.words import ASKS, scan_patch
-from swelive_plugin.sandbox import Sandbox
-from swelive_plugin.sandbox._supervise import end_of_output
 from swelive_plugin.workspace.graded import Application
 from swelive_plugin.workspace.mirror import ensure_mirror, repo_url
 
@@ -55,58 +54,6 @@ STATUS_OF: tuple[tuple[type[SweliveError], Status], ...] = (
     (Interrupted, Status.INCOMPLETE),
     (InfraError, Status.ERROR),
 )
-
-
-@dataclass
-class Grade:
-    """One grade under way: what was given, and what the steps so far have found."""
-
-    instance: Instance
-    prediction: Prediction
-    settings: Settings
-    folder: Path  # the report: kept
-    work: Path  # on the store's own file system, so that trees can share files with it; thrown away
-    progress: Progress = field(default=lambda _: None)
-    sandbox: Sandbox | None = None
-    mirror: Path | None = None
-    environment: Environment | None = None
-    controls: ControlReport | None = None
-    tree: Path | None = None
-    application: Application | None = None
-    rebuilt: Rebuilt | None = None
-    result: SessionResult | None = None
-    findings: tuple[Finding, ...] = ()
-    checked: tuple[str, ...] = ()
-    mutation: str = "not run"
-    timings: dict[str, float] = field(default_factory=dict)
-
-    @property
-    def policy(self) -> Policy:
-        """The scoring policy that the settings name."""
-        return policy_named(self.settings.policy)
-
-    @property
-    def scope(self) -> Scope:
-        """Which test files are run."""
-        return self.settings.scope or self.policy.default_scope
-
-    @property
-    def plugins(self) -> tuple[str, ...] | None:
-        """The distributions whose pytest plugins may load: those that the controls had, ``None`` for all installed."""
-        return self.controls.plugins if self.controls else None
-
-    def verdict(self, status: Status, reasons: Sequence[Reason] = ()) -> Verdict:
-        """Return a verdict that ends the grade before its tests could be scored."""
-        return Verdict(
-            instance_id=self.instance.instance_id,
-            status=status,
-            policy=self.policy.name,
-            scope=self.scope,
-            reasons=tuple(reasons),
-        )
-
-
-Step = Callable[[Grade], "Verdict | None"]
 
 
 def check_instance(grade: Grade) -> Verdict | None:
@@ -275,7 +222,7 @@ def mutation_control(grade: Grade) -> Verdict | None:
     """Where the tests pass and there is cause to look (or always): they must fail when they expect something else."""
     mode = grade.settings.mutate
     cause = any(finding.severity in ("flag", "look") for finding in grade.findings)
-    if mode == "off" or (mode == "auto" and not cause) or not _scored(grade).resolved:
+    if mode == "off" or (mode == "auto" and not cause) or not score_session(grade).resolved:
         return None
     assert grade.environment is not None
     assert grade.sandbox is not None
@@ -299,107 +246,6 @@ def mutation_control(grade: Grade) -> Verdict | None:
     grade.findings += found.findings
     grade.checked += ("mutation",)
     return None
-
-
-def score_session(grade: Grade) -> Verdict | None:
-    """Turn the session into a verdict, and check it against the controls."""
-    return _scored(grade)
-
-
-def _scored(grade: Grade) -> Verdict:
-    assert grade.result is not None
-    assert grade.application is not None
-    assert grade.sandbox is not None
-    verdict = score(
-        grade.instance,
-        grade.result.session,
-        policy=grade.policy,
-        scope=grade.scope,
-        controls=grade.controls.outcomes if grade.controls else Controls(),
-        patched_files=grade.application.changed,
-        integrity=Integrity(
-            mode="driver",
-            sandbox=grade.sandbox.name,
-            network=grade.settings.network,
-            checked=grade.checked,
-            findings=grade.findings,
-            mutation=grade.mutation,
-            plugins=tuple(sorted(loaded_plugins(grade.result.read.events) or ())),
-        ),
-        root=grade.result.root,
-    )
-    return as_built(grade.rebuilt, _against_controls(grade, _with_last_words(grade, _ended_by_limit(grade, verdict))))
-
-
-def _with_last_words(grade: Grade, verdict: Verdict) -> Verdict:
-    """Show what pytest printed last where it never came to a test: the reason is often only there."""
-    assert grade.result is not None
-    if grade.result.session.ran_anything or not verdict.reasons:
-        return verdict
-    first, *others = verdict.reasons
-    told = replace(first, evidence=first.evidence or end_of_output(grade.result.output))
-    return replace(verdict, reasons=(told, *others))
-
-
-def _ended_by_limit(grade: Grade, verdict: Verdict) -> Verdict:
-    """Name the limit that ended the session, where one did."""
-    assert grade.result is not None
-    ended_by = grade.result.completed.ended_by
-    if verdict.status is not Status.CRASHED or ended_by in ("exit", "signal"):
-        return verdict
-    reason = Reason("limit", f"the session was stopped at its limit of {ended_by.replace('_', ' ')}")
-    return replace(verdict, reasons=(reason, *verdict.reasons))
-
-
-def _against_controls(grade: Grade, verdict: Verdict) -> Verdict:
-    """`env_error` needs proof: the control fails in the same way. What breaks only under the prediction is its own."""
-    controls = grade.controls
-    if controls is None or verdict.status not in (Status.UNRESOLVED, Status.CRASHED, Status.TIMED_OUT, Status.RESOLVED):
-        return verdict
-    if controls.gold is not None and _fails_like(controls.gold.verdict, verdict):
-        why = controls.gold.verdict.reasons[0] if controls.gold.verdict.reasons else Reason("unknown", "")
-        said = end_of_output(controls.gold.folder / "test_output.txt") if controls.gold.ran_nothing else ""
-        first = ": ".join([why.message, *said.splitlines()[-1:]])
-        built = f"Gold does not build: {controls.gold.unbuilt}. " if controls.gold.unbuilt else ""
-        told = Reason(
-            "gold_control_fails",
-            f"{len(controls.fail_under_gold)} of {len(verdict.fail_to_pass)} FAIL_TO_PASS tests fail here with the "
-            f"gold patch too: this environment can't judge it. {built}First: {first}",
-            test=controls.fail_under_gold[0],
-            evidence=said,
-        )
-        return replace(verdict, status=Status.ENV_ERROR, reasons=(told, *verdict.reasons))
-    if controls.gold is None and controls.base.ran_nothing and not grade_ran(grade):
-        told = Reason(
-            "base_control_ran_nothing", "the session runs no test at base either: the environment is at fault"
-        )
-        return replace(verdict, status=Status.ENV_ERROR, reasons=(told, *verdict.reasons))
-    if controls.pass_at_base:
-        told = Reason(
-            "passes_at_base",
-            f"{len(controls.pass_at_base)} FAIL_TO_PASS tests pass at base without any fix: they show nothing here",
-            test=controls.pass_at_base[0],
-        )
-        if len(controls.pass_at_base) == sum(test.judgement != "left_out" for test in verdict.fail_to_pass):
-            return replace(verdict, status=Status.ENV_ERROR, reasons=(told, *verdict.reasons))
-        return replace(verdict, warnings=(*verdict.warnings, told))
-    return verdict
-
-
-def _fails_like(control: Verdict, verdict: Verdict) -> bool:
-    """Return whether all that fails in ``verdict``, a FAIL_TO_PASS test among it, fails under the control too."""
-    failing, known = _failing(verdict), _failing(control)
-    ended_alike = verdict.status in (control.status, Status.UNRESOLVED)
-    return ended_alike and failing <= known and any(test.judgement == "fail" for test in verdict.fail_to_pass)
-
-
-def _failing(verdict: Verdict) -> set[str]:
-    return {test.id for test in (*verdict.fail_to_pass, *verdict.pass_to_pass) if test.judgement == "fail"}
-
-
-def grade_ran(grade: Grade) -> bool:
-    """Return whether the deciding session started any test."""
-    return grade.result is not None and grade.result.session.ran_anything
 
 
 STEPS: tuple[Step, ...] = (

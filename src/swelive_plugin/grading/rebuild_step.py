@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from swelive_plugin.core.compiled import is_build_script
 from swelive_plugin.core.verdict import Finding, Reason, Status, Verdict
 from swelive_plugin.grading.controls import rebuild_at_base
 from swelive_plugin.grading.rebuild import BUILD_OUTPUT, BUILT, Rebuilt, put_built, rebuild
-
-if TYPE_CHECKING:
-    from swelive_plugin.grading.grade import Grade
+from swelive_plugin.grading.state import Grade
 
 __all__ = ["as_built", "rebuild_extensions"]
 
