@@ -151,6 +151,21 @@ def test_module_fixtures_are_set_up_once_in_spite_of_canaries(tmp_path: Path) ->
     assert set(ran.outcomes.values()) == {"passed"}
 
 
+def test_a_conftests_autouse_fixtures_run_for_the_tests_alone(tmp_path: Path) -> None:
+    """A fixture that gives something once only must give it to the tests, not to a canary before them."""
+    files = {
+        "tests/conftest.py": "import pytest\nonce = ['shell']\n"
+        "@pytest.fixture(scope='module', autouse=True)\ndef shell(): return once.pop() if once else None\n"
+        "@pytest.fixture(autouse=True)\ndef counted(counts=[]):\n    counts.append(1)\n    return len(counts)\n",
+        "tests/test_m.py": "def test_a(shell, counted): assert (shell, counted) == ('shell', 1)\n",
+    }
+    ran = run_probe(write_tree(tmp_path / "t", files), test_files=("tests/test_m.py",))
+    assert ran.outcomes == {"tests/test_m.py::test_a": "passed"}
+    assert len(ran.session.canaries) >= 11 + 3
+    [told] = _of_kind(ran, "canaries")
+    assert {key: record.outcome.value for key, record in ran.session.canaries.items()} == told["expect"]
+
+
 def test_a_fixture_that_skips_everything_makes_no_canary_lie(tmp_path: Path) -> None:
     files = {
         "conftest.py": "import pytest\n@pytest.fixture(autouse=True)\ndef db(): pytest.skip('no database')\n",

@@ -155,6 +155,7 @@ class Canaries(object):
             ending = endings[item.name.split("[")[0]]
             if ", " in ending:  # parametrized: one ending for each set
                 ending = ending.split(", ")[_position(item, found)]
+            _without_autouse(item)
             found.append((item, ending))
         return found
 
@@ -254,6 +255,14 @@ def _tests_below(node: Any) -> Iterator[Any]:
         else:
             for item in _tests_below(child):
                 yield item
+
+
+def _without_autouse(item: Any) -> None:
+    """Leave an item the fixtures that it asks for: one of the project's own must not run once more because of us."""
+    info = getattr(item, "_fixtureinfo", None)
+    names = getattr(item, "fixturenames", None)
+    if info is not None and isinstance(names, list):
+        names[:] = [name for name in names if name in info.argnames]
 
 
 def _endings(source: str) -> Dict[str, str]:
