@@ -170,6 +170,16 @@ jobs:
     assert hints.system == ["libxml2-dev", "graphviz"]
 
 
+def test_folders_that_the_test_job_makes_are_made_too() -> None:
+    """Git keeps no empty folder: a database that tests open in one is not there without that step."""
+    job = (
+        "jobs:\n  test:\n    steps:\n      - run: |\n          pip install six\n          mkdir data && mkdir -p var/log out\n"
+        "          mkdir /opt/elsewhere ~/.here ../above $HOME/x\n      - run: pytest\n"
+    )
+    recipe = first({".github/workflows/main.yml": job, "pyproject.toml": "[project]\nname='p'\n"})
+    assert recipe.folders == ("data", "var/log", "out")
+
+
 def test_nox_sessions_and_the_options_of_newer_tools() -> None:
     files = MemoryFiles(
         {

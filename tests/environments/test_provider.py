@@ -135,11 +135,17 @@ def test_a_setup_cfg_alone_is_developed_too(tmp_path: Path, cache: Path) -> None
 @pytest.mark.network
 def test_a_project_without_packaging_files_is_importable(tmp_path: Path, cache: Path) -> None:
     mirror, instance = repository(
-        tmp_path, {"src/mod.py": "V = 1\n", "pkg/__init__.py": "", "requirements.txt": "six\n"}
+        tmp_path,
+        {
+            "src/mod.py": "V = 1\n",
+            "pkg/__init__.py": "",
+            "requirements.txt": "six\n",
+            "Makefile": "test:\n\tmkdir data; pytest\n",
+        },
     )
     sandbox = find_sandbox()
     made = UvProvider(cache).provide(instance, mirror=mirror, sandbox=sandbox)
-    assert run(made, sandbox, tmp_path, "-c", "import mod, pkg, six")[0] == 0
+    assert run(made, sandbox, tmp_path, "-c", "import mod, pkg, six; open('data/x', 'w')")[0] == 0
 
 
 @pytest.mark.network

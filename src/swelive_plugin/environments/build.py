@@ -7,6 +7,7 @@ next year. *Build*: a venv from that lock, then the project itself without depen
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -139,6 +140,7 @@ def environment_key(
         "tree": tree_hash,
         "project": [recipe.project, recipe.install, recipe.subdir, list(recipe.build_requires), recipe.build_backend],
         "beside": list(recipe.beside),
+        "folders": list(recipe.folders),
         "env": dict(recipe.env),
         "needs_git": recipe.needs_git,
         "layout": layout if layout == "fixed" else f"{layout}:{root}",
@@ -328,6 +330,8 @@ def era_options(recipe: Recipe) -> list[str]:
 def build_venv(room: BuildRoom, recipe: Recipe, lock: str) -> None:
     """Fill the room's venv from ``lock`` and install the project into it. Raises `EnvironmentBuildError`."""
     packages, build, release = split_lock(lock)
+    for name in recipe.folders:
+        _make_folder(room.tree, name)
     room.must(
         [room.uv_program, "venv", room.prefix, "--python", str(room.interpreter.path), "--allow-existing", "--quiet"],
         "making the virtual environment",
@@ -376,6 +380,14 @@ def _install(room: BuildRoom, recipe: Recipe, install: list[str], build: str) ->
         _develop(room, recipe, build, project, first=build_error("installing the project", done, text))
     else:
         raise build_error("installing the project", done, text)
+
+
+def _make_folder(tree: Path, name: str) -> None:
+    """Make an empty folder in the tree; where a file or a link is in the way, leave things as they are."""
+    target = tree / name
+    if target.resolve().is_relative_to(tree.resolve()) and not target.exists():
+        with contextlib.suppress(OSError):
+            target.mkdir(parents=True)
 
 
 def _before_editables(recipe: Recipe, build: str) -> bool:

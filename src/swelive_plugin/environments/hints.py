@@ -65,11 +65,12 @@ _VALUE_OPTIONS = frozenset(
 
 @dataclass
 class Hints:
-    """What the project's own test jobs install, on which interpreters, with which system packages."""
+    """What the project's own test jobs install, on which interpreters, with which system packages, in which folders."""
 
     wanted: Wanted = field(default_factory=Wanted)
     tested: set[Minor] = field(default_factory=set)
     system: list[str] = field(default_factory=list)
+    folders: list[str] = field(default_factory=list)
     sources: list[str] = field(default_factory=list)
 
 
@@ -97,6 +98,7 @@ def read_hints(files: RepoFiles, folder: str = "") -> Hints:
         for line in _commands(text, path):
             _read_command(line, hints, posixpath.dirname(path) if "/" in path and not path.startswith(".") else "")
         hints.tested |= _matrix(text)
+        hints.folders += [name for name in _made_folders(text) if name not in hints.folders]
         after = (
             len(hints.wanted.requirements)
             + len(hints.wanted.extras)
@@ -121,6 +123,14 @@ def _commands(text: str, path: str) -> Iterator[str]:
         if not line.startswith("#") and _INSTALL.search(line):
             for part in re.split(r"&&|;|\|\|", line):
                 yield part.strip()
+
+
+def _made_folders(text: str) -> Iterator[str]:
+    """Yield the folders inside the repository that a job makes: git keeps no empty ones, and tests may write there."""
+    for words in re.findall(r"(?:^|[\s;&|])mkdir((?:[ \t]+[^\s;&|]+)+)", text):
+        for word in words.split():
+            if re.fullmatch(r"[A-Za-z0-9_][\w./-]*", word) and ".." not in word.split("/"):
+                yield word.rstrip("/")
 
 
 def _session_installs(text: str) -> Iterator[str]:

@@ -78,7 +78,8 @@ class Recipe:
     ``install`` is ``editable``, ``develop`` (by ``setup.py develop``), or ``path`` where nothing can be installed and
     the tree itself is put on the import path. ``system`` names Debian packages that the project's own CI installs.
     ``overrides`` replace what anybody, the project's own extras too, asks of a package. ``released_files`` takes
-    generated files from the project's last release.
+    generated files from the project's last release. ``folders`` are made empty, as the
+    project's own test job makes them.
     """
 
     name: str = "full"
@@ -100,6 +101,7 @@ class Recipe:
     scm_version: bool = False
     needs_git: bool = False
     released_files: bool = False
+    folders: tuple[str, ...] = ()
     reasons: tuple[str, ...] = field(default=(), compare=False)
 
     def with_requirements(self, added: Iterable[str], reason: str) -> Recipe:
@@ -245,6 +247,7 @@ class _Plan:
             exceptions=visible_exceptions(cutoff),
             system=tuple(self.hints.system),
             scm_version=declared.scm_version,
+            folders=tuple(self.hints.folders),
         )
         reasons = [why_python, *(f"broken, passed over: {line}" for line in declared.broken)]
         if self.hints.sources:
