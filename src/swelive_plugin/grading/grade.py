@@ -214,7 +214,9 @@ def check_integrity(grade: Grade) -> Verdict | None:
         told=grade.instance.problem_statement,
         in_effect=grade.application.changed,
     )
-    grade.findings += look_at_files(python_sources(grade.environment.tree, grade.tree, grade.application.changed))
+    told = {finding.message for finding in grade.findings}
+    changed = python_sources(grade.environment.tree, grade.tree, grade.application.changed)
+    grade.findings += tuple(look for look in look_at_files(changed) if look.message not in told)
     return None
 
 

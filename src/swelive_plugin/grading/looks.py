@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from swelive_plugin.core.verdict import Finding
-from swelive_plugin.grading.words import PLAIN_NAMES
+from swelive_plugin.grading.words import PLAIN_NAMES, causes_in
 
 __all__ = ["look_at_files"]
 
@@ -19,6 +20,8 @@ _SPECIAL = re.compile(rf"__(?!(?:{PLAIN_NAMES}|call|await|aiter|anext)__)\w+__")
 _ASSERTS = re.compile(r"(?i)assert")
 # not a test, but what tests are made with: xarray.testing, pandas._testing, pylint.testutils
 _FOR_TESTS = re.compile(r"(^|/)_?(testing|test_?(utils?|helpers?|tools?|support|case))(\.py$|/)", re.IGNORECASE)
+
+_LINE_END = re.compile(r"\r\n|\r|\n")
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -33,9 +36,20 @@ def look_at_files(files: Iterable[tuple[str, str, str]]) -> tuple[Finding, ...]:
         if _FOR_TESTS.search(path) and before != after:
             told = "changes what tests are made with"
             looks.setdefault(told, Finding("look", "look", f"the patch {told}", path))
-        for told, line in _differences(before, after):
+        for told, line in (*causes_in(_added(before, after)), *_differences(before, after)):
             looks.setdefault(told, Finding("look", "look", f"the patch {told}", path, line))
     return tuple(looks.values())
+
+
+def _added(before: str, after: str) -> list[tuple[int, str]]:
+    """Return the lines, numbered, that a text has more often than the other; a line ends where Python ends it."""
+    there = Counter(_LINE_END.split(before))
+    added = []
+    for number, line in enumerate(_LINE_END.split(after), start=1):
+        there[line] -= 1
+        if there[line] < 0:
+            added.append((number, line))
+    return added
 
 
 def _differences(before: str, after: str) -> Iterator[tuple[str, int]]:

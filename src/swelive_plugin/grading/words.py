@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from swelive_plugin.core.verdict import Finding
 
-__all__ = ["ASKS", "PLAIN_NAMES", "scan_patch"]
+__all__ = ["ASKS", "PLAIN_NAMES", "causes_in", "scan_patch"]
 
 ASKS = "asks whether it is under test"
 
@@ -83,6 +83,7 @@ _LOOKS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (rf"\bos\s*\.\s*(?:{_OS_CALLS})\b|\bfrom\s+os\s+import\b|\bos\s+as\b", "works on processes and descriptors"),
         (r"\b(?:subprocess|fileno)\b", "works on processes and descriptors"),
         (r"\b(?:unittest|mock|ANY)\b", "speaks of unittest"),
+        (r"\b(?:setup_module|setup_function|setup_method|setUpModule|load_tests|pytest_\w+)\b", "speaks of unittest"),
         (r"\b(?:from|import)\b.*\b(?:tests?|test_\w+|\w+_test|conftest)\b", "imports test code"),
     )
 )
@@ -91,6 +92,10 @@ _EQUAL_TO_ALL = re.compile(r"def __eq__\(.*\).*:\s*\n?\s*return True\b")
 _TEST_PATH = re.compile(r"^testing/|(^|/)(tests?|conftest\.py|test_[^/]*|[^/]*_test\.py)(/|$)")
 
 _COMMENT = re.compile(r"^([^\"'#]*)#.*")
+# what begins a comment may stand inside a string that began on a line before: sure is it only where no quote is
+_BARE_COMMENT = re.compile(r"^([^\"'#]*)#[^\"']*$")
+_CODING = re.compile(r"(?i)#.*?coding[:=]\s*(?!(?:utf-?8|u8|ascii|us-ascii|latin-?1|iso-?8859-1)\b)[-\w.]")
+_CODING_LINES = 2
 _SUSPICIOUS_ANSWERS = 3
 _VALUE = re.compile(r"""(?<![\w.])\d{3,}(?![\w.])|"[^"\\\n]{4,}"|'[^'\\\n]{4,}'""")
 
@@ -159,13 +164,23 @@ def _words_in(by_file: Mapping[str, Sequence[tuple[int, str]]]) -> Iterator[tupl
             yield "holds an object that equals everything", file, added[whole[: found.start()].count("\n")][0]
 
 
+def causes_in(lines: Sequence[tuple[int, str]]) -> Iterator[tuple[str, int]]:
+    """Yield (what is told, line) for each line, numbered from 1, of Python source that gives cause to look."""
+    for number, text in lines:
+        if number <= _CODING_LINES and _CODING.search(text):
+            yield "is written in an encoding of its own", number
+    yield from _matches((*_WORDS, *_LOOKS), lines, _BARE_COMMENT)
+
+
 def _matches(
-    table: Iterable[tuple[re.Pattern[str], str]], added: Sequence[tuple[int, str]]
+    table: Iterable[tuple[re.Pattern[str], str]],
+    added: Sequence[tuple[int, str]],
+    comment: re.Pattern[str] = _COMMENT,
 ) -> Iterator[tuple[str, int]]:
     """Yield (what is told, line) of each hit outside comments; a ``#`` behind a quote may belong to a string."""
     for number, text in added:
         # Python takes letters of other alphabets' styles (mathematical, full width) for the plain ones in names
-        code = _COMMENT.sub(r"\1", text if text.isascii() else unicodedata.normalize("NFKC", text))
+        code = comment.sub(r"\1", text if text.isascii() else unicodedata.normalize("NFKC", text))
         for pattern, told in table:
             if pattern.search(code):
                 yield told, number
@@ -174,9 +189,11 @@ def _matches(
 def _code_lines(patch: str, *, tests: bool = False) -> Iterator[tuple[str, int, str]]:
     """Yield (file, line, text) of the lines that a patch adds to Python code that is no test, or is one."""
     file, number = "", 0
-    for line in patch.splitlines():
-        if line.startswith("+++ "):
-            file = line[4:].split("\t")[0].strip().removeprefix("b/")
+    before = ""
+    for line in patch.split("\n"):
+        before, above = line, before
+        if line.startswith("+++ ") and above.startswith("--- "):  # else an added line that begins with two signs
+            file = line[4:].split("\t")[0].strip().strip('"').removeprefix("b/")
         elif line.startswith("@@"):
             start = re.search(r"\+(\d+)", line)
             number = int(start[1]) - 1 if start else 0
