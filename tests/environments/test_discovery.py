@@ -174,7 +174,7 @@ def test_folders_that_the_test_job_makes_are_made_too() -> None:
     """Git keeps no empty folder: a database that tests open in one is not there without that step."""
     job = (
         "jobs:\n  test:\n    steps:\n      - run: |\n          pip install six\n          mkdir data && mkdir -p var/log out\n"
-        "          mkdir /opt/elsewhere ~/.here ../above $HOME/x\n      - run: pytest\n"
+        "          mkdir /opt/elsewhere ~/.here ../above $HOME/x\n      - run: python manage.py test\n"
     )
     recipe = first({".github/workflows/main.yml": job, "pyproject.toml": "[project]\nname='p'\n"})
     assert recipe.folders == ("data", "var/log", "out")

@@ -286,6 +286,19 @@ def test_code_that_is_too_old_for_the_interpreter_goes_to_an_older_one_first() -
     assert found.holds
 
 
+def test_a_test_that_an_old_interpreter_skips_asks_for_a_newer_one_first() -> None:
+    check = {
+        "a": Trial(False, 0, "1 skipped\nskipped tests/test_a.py::test_posonly: python-3.8 or above is required"),
+        "same": Trial(True, 1),
+        "newer": Trial(True, 1),
+    }
+    found, built = run_search(
+        [Recipe(name="a", python="3.7"), Recipe(name="same", python="3.7"), Recipe(name="newer", python="3.8")], check
+    )
+    assert [recipe.name for recipe in built] == ["a", "newer"]
+    assert found.holds
+
+
 def test_one_environment_is_not_judged_twice() -> None:
     check = {"a": Trial(False, 1), "b": Trial(True, 1)}
     found, _ = run_search([Recipe(name="a", constraints=("x",)), Recipe(name="b")], check)

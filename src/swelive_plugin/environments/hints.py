@@ -23,7 +23,9 @@ _CI_FILES = re.compile(
     r"|azure-pipelines\.yml|\.azure[^/]*/.+\.yml|appveyor\.yml|\.appveyor\.yml|\.cirrus\.yml|noxfile\.py|Makefile|makefile"
     r"|justfile|Dockerfile[^/]*|\.devcontainer/.*|\.gitpod\.yml|scripts?/(?:install|test|setup|bootstrap|ci)[^/]*|(?:\.ci|ci)/[^/]+\.(?:sh|ya?ml))$"
 )
-_RUNS_TESTS = re.compile(r"pytest|py\.test|\btox\b|\bnox\b|unittest|make test|setup\.py test|runtests", re.IGNORECASE)
+_RUNS_TESTS = re.compile(
+    r"pytest|py\.test|\btox\b|\bnox\b|unittest|make test|(?:setup|manage)\.py test|runtests", re.IGNORECASE
+)
 _OTHER_JOB = re.compile(
     r"(^|[/_.-])(docs?|lint|linting|format|typing|types?|mypy|publish|release|deploy|pre-?commit|benchmarks?|codeql|"
     r"wheels?|docker|stale|labeler|pypi)([/_.-]|$)",

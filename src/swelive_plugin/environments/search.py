@@ -113,6 +113,10 @@ def _after(queue: list[Recipe], environment: Environment, trial: Trial, say: Cal
     """Return what to try next, given what the controls of ``environment`` printed."""
     if _TOO_NEW.search(trial.output):
         queue = sorted(queue, key=lambda other: not _older(other, environment.recipe))
+    elif wanted := {(3, int(minor)) for minor in _TOO_OLD.findall(trial.output)}:
+        have = parse_minor(environment.recipe.python) or (3, 0)
+        higher = {minor for minor in wanted if minor > have}
+        queue = sorted(queue, key=lambda other: not (higher and (parse_minor(other.python) or have) >= min(higher)))
     better = lesson(environment.recipe, trial.output, locked_versions(environment.lock_text))
     if better is None:
         return queue
@@ -226,6 +230,10 @@ _TOO_NEW = re.compile(
     r"required field \"lineno\" missing from|module 'typing' has no attribute 'io'|code\(\) takes at least|"
     r"module 'unittest' has no attribute 'makeSuite'|'re' has no attribute 'Pattern'"
 )
+
+
+# the interpreter that a skipped test asks for; one that it shuns can't be newer than the one that skipped it
+_TOO_OLD = re.compile(r"^skipped [^\n]*?python[\s-]*(?:versions?\s*)?(?:>=?\s*)?3\.(\d+)", re.IGNORECASE | re.MULTILINE)
 
 
 def _below(recipe: Recipe, output: str, locked: Mapping[str, str]) -> Recipe | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
@@ -15,7 +15,7 @@ from typing import Literal
 from filelock import FileLock
 
 from swelive_plugin.core.instance import Instance
-from swelive_plugin.core.outcome import Session
+from swelive_plugin.core.outcome import Outcome, Session
 from swelive_plugin.core.policy import ControlOutcome, Controls, Scope
 from swelive_plugin.core.scoring import files_to_run, score
 from swelive_plugin.core.verdict import Verdict
@@ -40,7 +40,7 @@ from swelive_plugin.sandbox import Sandbox
 from swelive_plugin.workspace.checkout import remove_tree
 from swelive_plugin.workspace.graded import Application
 
-__all__ = ["ControlReport", "ControlRun", "rebuild_at_base", "run_control", "run_controls", "trial_of"]
+__all__ = ["ControlReport", "ControlRun", "rebuild_at_base", "run_control", "run_controls", "skip_reasons", "trial_of"]
 
 Which = Literal["base", "gold"]
 
@@ -125,11 +125,18 @@ def trial_of(report: ControlReport) -> Trial:
         return Trial(ran, good=int(ran), output=output, note="" if ran else "no test runs at base")
     listed = (*report.gold.verdict.fail_to_pass, *report.gold.verdict.pass_to_pass)
     bad = [test.id for test in listed if test.judgement == "fail"]
+    output += skip_reasons(report.gold.session, {one for t in listed if t.judgement == "fail" for one in t.matched})
     note = f"fail with gold: {', '.join(bad[:3])}" if bad else ""
     if bad and report.gold.rebuilt is not None and report.gold.unbuilt:
         note = f"gold does not build: {report.gold.unbuilt}"
         output += report.gold.rebuilt.evidence
     return Trial(report.hold, sum(test.judgement == "pass" for test in listed), output, note)
+
+
+def skip_reasons(session: Session, ids: Collection[str]) -> str:
+    """Return why those of the tests that were skipped were, one line each: pytest does not say unless it is asked."""
+    records = (each for key, each in session.tests.items() if key in ids and each.outcome is Outcome.SKIPPED)
+    return "".join(f"\nskipped {each.id}: {each.raised.message}" for each in records if each.raised)
 
 
 def _outcomes(session: Session) -> dict[str, ControlOutcome]:

@@ -30,7 +30,7 @@ from swelive_plugin.errors import (
     SweliveError,
 )
 from swelive_plugin.extensions import environment_provider, sandbox_named
-from swelive_plugin.grading.controls import Which, run_control
+from swelive_plugin.grading.controls import Which, run_control, skip_reasons
 from swelive_plugin.grading.rebuild import rebuild_told
 from swelive_plugin.grading.session import read_session_folder
 from swelive_plugin.grading.settings import Progress, Settings, scratch
@@ -252,6 +252,7 @@ class _Work:
         lists = derive([base], [gold])
         outputs = (self.folder / name / "test_output.txt" for name in ("gold-1", "base-1"))
         output = "\n".join(path.read_text("utf-8", "replace") for path in outputs)
+        output += skip_reasons(gold, self.instance.fail_to_pass or gold.tests)
         # where all passes with gold the environment is right: that nothing failed before is the instance's own fault
         holds = bool(lists.fail_to_pass) or _all_passes(gold)
         note = f"{len(lists.fail_to_pass)} turn green"
