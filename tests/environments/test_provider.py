@@ -18,6 +18,7 @@ from swelive_plugin.environments import VENV, Environment, Trial
 from swelive_plugin.environments.interpreters import find_interpreters
 from swelive_plugin.environments.provider import UvProvider, describe
 from swelive_plugin.environments.recipe import Recipe, recipe_to_toml
+from swelive_plugin.environments.search import search
 from swelive_plugin.environments.uv import find_uv, mounts_and_variables
 from swelive_plugin.errors import EnvironmentBuildError, InfraError, NoInterpreter
 from swelive_plugin.sandbox import Command, Limits, Mount, Sandbox
@@ -146,6 +147,29 @@ def test_a_project_without_packaging_files_is_importable(tmp_path: Path, cache: 
     sandbox = find_sandbox()
     made = UvProvider(cache).provide(instance, mirror=mirror, sandbox=sandbox)
     assert run(made, sandbox, tmp_path, "-c", "import mod, pkg, six; open('data/x', 'w')")[0] == 0
+
+
+@pytest.mark.network
+def test_what_the_mirror_does_not_have_is_told_and_is_another_environment(tmp_path: Path, cache: Path) -> None:
+    """A mirror without old, large files: whoever reads why the controls fail must learn of it."""
+    mirror, instance = repository(tmp_path, {**FILES, "tests/table.dat": "large once"})
+    whole = UvProvider(cache).provide(instance, mirror=mirror, sandbox=find_sandbox())
+    assert whole.lacks == ()
+    blob = subprocess.run(
+        ["git", "--git-dir", str(mirror), "rev-parse", "HEAD:tests/table.dat"],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.strip()
+    (mirror / "objects" / blob[:2] / blob[2:]).unlink()
+    told: list[str] = []
+    UvProvider(cache).store.forget(instance.repo, instance.base_commit)
+    lacking = UvProvider(cache).provide(instance, mirror=mirror, sandbox=find_sandbox(), progress=told.append)
+    assert lacking.lacks == ("tests/table.dat",)
+    assert lacking.key != whole.key
+    assert "not to be had from the mirror: tests/table.dat" in told
+    found = search([lacking.recipe], build=lambda _: lacking, check=lambda _: Trial(False, note="fails with gold"))
+    assert found.cause == "fails with gold (the mirror does not have tests/table.dat)"
 
 
 @pytest.mark.network

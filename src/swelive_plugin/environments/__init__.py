@@ -35,7 +35,8 @@ class Environment:
     tree.
     ``mounts`` is everything that a session needs except the tree itself. ``needs_git`` says that the tests look at a
     ``.git``: the graded view gets one with nothing newer than base. ``compiled`` says how extension modules in ``tree``
-    are built again; ``None``: there are none.
+    are built again; ``None``: there are none. ``lacks`` names what of the commit could not be had: files that the
+    mirror does not have, and submodules.
     """
 
     key: str
@@ -50,6 +51,7 @@ class Environment:
     lock_text: str = field(default="", repr=False)
     needs_git: bool = False
     compiled: Compiled | None = None
+    lacks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -285,13 +285,17 @@ class UvProvider:
         layout, uv = layout_of(sandbox), find_uv()
         with self.store.work() as work, _disk_errors(self.store.root):
             tree = work / "tree"
-            export_tree(mirror, instance.base_commit, tree, with_git=recipe.scm_version)
+            exported = export_tree(mirror, instance.base_commit, tree, with_git=recipe.scm_version)
+            lacks = (*exported.missing, *(f"{name} (a submodule)" for name in exported.submodules))
+            if lacks:
+                say(f"not to be had from the mirror: {', '.join(lacks[:3])}{' and more' if lacks[3:] else ''}")
             room = BuildRoom(
                 sandbox, interpreter, uv, tree, work / "venv", work / "room", work / "build.log", offline, say
             )
             if not lock:
                 lock = resolve_lock(room, recipe)
             tree_hash = run_git("rev-parse", f"{instance.base_commit}^{{tree}}", git_dir=mirror).stdout.decode().strip()
+            tree_hash = " without ".join((tree_hash, *lacks))  # once the mirror has all, it is another tree
             key = environment_key(recipe, lock, interpreter, tree_hash, layout, self.store.root)
             with self.store.lock(key):
                 known = self._load(key, sandbox)
@@ -321,7 +325,7 @@ class UvProvider:
                     raise
                 atomic_write(folder / "recipe.toml", recipe_to_toml(recipe))
                 atomic_write(folder / "environment.lock", lock)
-                self.store.finish(key, self._describe(instance, recipe, interpreter, room, compiled))
+                self.store.finish(key, self._describe(instance, recipe, interpreter, room, compiled) | {"lacks": lacks})
         environment = self._load(key, sandbox)
         if environment is None:
             raise InfraError(
@@ -396,6 +400,7 @@ class UvProvider:
             recipe=recipe,
             lock_text=lock,
             needs_git=bool(data["needs_git"]),
+            lacks=tuple(data.get("lacks", ())),
             compiled=compiled_from(data.get("compiled")),
         )
 

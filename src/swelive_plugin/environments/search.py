@@ -22,7 +22,7 @@ from swelive_plugin.environments.recipe import Recipe
 from swelive_plugin.environments.requirements import name_of
 from swelive_plugin.errors import EnvironmentBuildError
 
-__all__ = ["SEARCHED_BY", "Attempt", "Found", "cause_of", "lesson", "search"]
+__all__ = ["SEARCHED_BY", "Attempt", "Found", "cause_of", "lesson", "search", "words_of_lacks"]
 
 _TRIES = 8
 
@@ -106,7 +106,15 @@ def search(
         queue = _after(queue, environment, trial, say)
     if best is None:
         return Found(None, False, tuple(attempts), attempts[0].reason if attempts else "no candidate")
-    return Found(best[1], False, tuple(attempts), cause_of(best[2].output) or best[2].note)
+    cause = cause_of(best[2].output) or best[2].note
+    return Found(best[1], False, tuple(attempts), f"{cause}{words_of_lacks(best[1])}")
+
+
+def words_of_lacks(environment: Environment) -> str:
+    """Return a sentence on what of the commit could not be had; empty where all is there."""
+    lacks = environment.lacks
+    more = f" and {len(lacks) - 2} more" if lacks[2:] else ""
+    return f" (the mirror does not have {', '.join(lacks[:2])}{more})" if lacks else ""
 
 
 def _after(queue: list[Recipe], environment: Environment, trial: Trial, say: Callable[[str], None]) -> list[Recipe]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from swelive_plugin.core.policy import Controls
 from swelive_plugin.core.scoring import score
 from swelive_plugin.core.verdict import Integrity, Reason, Status, Verdict
+from swelive_plugin.environments.search import words_of_lacks
 from swelive_plugin.grading.integrity import loaded_plugins
 from swelive_plugin.grading.rebuild_step import as_built
 from swelive_plugin.grading.state import Grade
@@ -71,10 +72,11 @@ def _against_controls(grade: Grade, verdict: Verdict) -> Verdict:
         said = end_of_output(controls.gold.folder / "test_output.txt") if controls.gold.ran_nothing else ""
         first = ": ".join([why.message, *said.splitlines()[-1:]])
         built = f"Gold does not build: {controls.gold.unbuilt}. " if controls.gold.unbuilt else ""
+        lacks = words_of_lacks(grade.environment) if grade.environment else ""
         told = Reason(
             "gold_control_fails",
             f"{len(controls.fail_under_gold)} of {len(verdict.fail_to_pass)} FAIL_TO_PASS tests fail here with the "
-            f"gold patch too: this environment can't judge it. {built}First: {first}",
+            f"gold patch too: this environment can't judge it{lacks}. {built}First: {first}",
             test=controls.fail_under_gold[0],
             evidence=said,
         )
