@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,20 +11,8 @@ import pytest
 from swelive_plugin.cli.env import mib_of
 from swelive_plugin.errors import UsageError
 from tests.cli.test_cli import grade, swelive
-from tests.grading.conftest import BASE, GOLD, TESTS
-from tests.host import Project, diff_of, host_environments, make_project
-
-
-@pytest.fixture(autouse=True)
-def _host() -> Iterator[None]:
-    with host_environments():
-        yield
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Project:
-    f2p, p2p = ["tests/test_calc.py::test_add[one"], ["tests/test_calc.py::test_name"]
-    return make_project(tmp_path, BASE, gold=GOLD, tests=TESTS, f2p=f2p, p2p=p2p)
+from tests.grading.conftest import BASE
+from tests.host import Project, diff_of
 
 
 def test_score_reads_a_folder_of_runs(project: Project, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

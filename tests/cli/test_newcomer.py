@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,19 +12,7 @@ import pytest
 from swelive_plugin.mining import mine
 from tests.cli.test_cli import grade, swelive
 from tests.grading.conftest import BASE, GOLD, TESTS
-from tests.host import Project, host_environments, make_project
-
-
-@pytest.fixture(autouse=True)
-def _host() -> Iterator[None]:
-    with host_environments():
-        yield
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Project:
-    f2p, p2p = ["tests/test_calc.py::test_add[one"], ["tests/test_calc.py::test_name"]
-    return make_project(tmp_path, BASE, gold=GOLD, tests=TESTS, f2p=f2p, p2p=p2p)
+from tests.host import Project, make_project
 
 
 def change_row(project: Project, **values: object) -> None:

@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.cli.test_cli import swelive
 from tests.grading.conftest import BASE, GOLD, TESTS
-from tests.host import Project, host_environments, make_project, run_git_for_tests, write_files
-
-
-@pytest.fixture(autouse=True)
-def _host() -> Iterator[None]:
-    with host_environments():
-        yield
+from tests.host import Project, make_project, run_git_for_tests, write_files
 
 
 @pytest.fixture
