@@ -299,6 +299,18 @@ def test_a_test_that_an_old_interpreter_skips_asks_for_a_newer_one_first() -> No
     assert found.holds
 
 
+def test_a_bug_that_does_not_show_on_an_old_interpreter_is_looked_for_on_a_newer_one_first() -> None:
+    check = {
+        "a": Trial(False, 0, "", "pass at base: t", pass_at_base=True),
+        "old": Trial(True, 1),
+        "new": Trial(True, 1),
+    }
+    candidates = [("a", "3.7"), ("same", "3.7"), ("old", "3.6"), ("new", "3.8")]
+    found, built = run_search([Recipe(name=name, python=python) for name, python in candidates], check)
+    assert [recipe.name for recipe in built] == ["a", "new"]
+    assert found.holds
+
+
 def test_one_environment_is_not_judged_twice() -> None:
     check = {"a": Trial(False, 1), "b": Trial(True, 1)}
     found, _ = run_search([Recipe(name="a", constraints=("x",)), Recipe(name="b")], check)

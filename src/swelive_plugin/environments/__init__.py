@@ -59,13 +59,15 @@ class Trial:
     """What the controls say of one environment.
 
     ``good`` counts what came out as it should (tests that turn green, tests that stay green); ``output`` is what both
-    sessions printed, which the lessons are learnt from.
+    sessions printed, which the lessons are learnt from. ``pass_at_base``: tests that must fail without the fix do not,
+    as a bug of another interpreter's day may not show.
     """
 
     holds: bool
     good: int = 0
     output: str = field(default="", repr=False)
     note: str = ""
+    pass_at_base: bool = False
 
 
 class EnvironmentProvider(Protocol):

@@ -119,12 +119,13 @@ def words_of_lacks(environment: Environment) -> str:
 
 def _after(queue: list[Recipe], environment: Environment, trial: Trial, say: Callable[[str], None]) -> list[Recipe]:
     """Return what to try next, given what the controls of ``environment`` printed."""
+    have = parse_minor(environment.recipe.python) or (3, 0)
     if _TOO_NEW.search(trial.output):
         queue = sorted(queue, key=lambda other: not _older(other, environment.recipe))
-    elif wanted := {(3, int(minor)) for minor in _TOO_OLD.findall(trial.output)}:
-        have = parse_minor(environment.recipe.python) or (3, 0)
-        higher = {minor for minor in wanted if minor > have}
-        queue = sorted(queue, key=lambda other: not (higher and (parse_minor(other.python) or have) >= min(higher)))
+    elif trial.pass_at_base:
+        queue = sorted(queue, key=lambda other: (parse_minor(other.python) or have) <= have)
+    elif wanted := {(3, int(minor)) for minor in _TOO_OLD.findall(trial.output) if (3, int(minor)) > have}:
+        queue = sorted(queue, key=lambda other: (parse_minor(other.python) or have) < min(wanted))
     better = lesson(environment.recipe, trial.output, locked_versions(environment.lock_text))
     if better is None:
         return queue

@@ -119,7 +119,7 @@ def trial_of(report: ControlReport) -> Trial:
     output = "\n".join((run.folder / "test_output.txt").read_text("utf-8", "replace") for run in runs)
     if report.pass_at_base:
         note = f"pass at base: {', '.join(report.pass_at_base[:3])}"
-        return Trial(holds=False, output=output, note=note)
+        return Trial(holds=False, output=output, note=note, pass_at_base=True)
     if report.gold is None:  # no gold patch: all that can be asked for is that the tests run
         ran = not report.base.ran_nothing
         return Trial(ran, good=int(ran), output=output, note="" if ran else "no test runs at base")
