@@ -79,6 +79,12 @@ def test_a_guess_that_does_not_build_is_left_out_and_a_declared_package_never() 
     assert better is not None
     assert better.requirements == ("lxml",)
     assert repaired(recipe, "Failed to build `lxml==4.9.1`") is None
+    address = ("en-model @ https://example.org/en-model.whl: an address; the registry's en-model instead",)
+    better = repaired(
+        replace(RECIPE, requirements=("en-model", "lxml"), reasons=address), "Failed to build `en-model==999.9.9`"
+    )
+    assert better is not None
+    assert better.requirements == ("lxml",)
 
 
 def test_pins_that_conflict_are_taken_off() -> None:

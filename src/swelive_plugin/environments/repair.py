@@ -49,7 +49,7 @@ def _later(recipe: Recipe, package: str, *, days: int) -> str | None:
 
 
 def _guessed(recipe: Recipe, log: str) -> Recipe | None:
-    """Leave out what only an import's name speaks for and what can't be built: the registry's is something else."""
+    """Leave out what only an import or an address speaks for and can't be built: the registry's is something else."""
     failed = {
         canonicalize_name(name)
         for name in re.findall(
@@ -59,13 +59,17 @@ def _guessed(recipe: Recipe, log: str) -> Recipe | None:
     guesses = {
         name_of(why.split(":")[0]) for why in recipe.reasons if re.match(r"[\w.-]+: \S+( \(added\))? imports ", why)
     }
+    guesses |= {canonicalize_name(name) for why in recipe.reasons for name in _INSTEAD.findall(why)}
     out = failed & guesses
     if not out:
         return None
     return replace(
         recipe,
         requirements=tuple(line for line in recipe.requirements if name_of(line) not in out),
-        reasons=(*recipe.reasons, f"only an import speaks for it, and it does not build: {', '.join(sorted(out))}"),
+        reasons=(
+            *recipe.reasons,
+            f"no more than a name speaks for it, and it does not build: {', '.join(sorted(out))}",
+        ),
     )
 
 
