@@ -113,6 +113,25 @@ def test_gc_removes_the_longest_unused_first_and_keeps_the_decision(store: Store
     assert not list((store.root / "files").glob("*/*"))
 
 
+def test_gc_measures_the_whole_store_once_and_counts_what_is_shared(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each removal used to walk all environments again: minutes for a store of some dozens."""
+    for used, key in enumerate(("a", "b", "c"), 1):
+        fill(store, key, used=used, text="s" * 400_000)
+    size, walks = store.size_mib(), []
+    real = Store.size_mib
+
+    def counted(self: Store) -> float:
+        walks.append(1)
+        return real(self)
+
+    monkeypatch.setattr(Store, "size_mib", counted)
+    assert 0.4 < size < 0.8  # one file of 0.4 MB for all three
+    assert [item.key for item in store.gc(max_size_mib=0.3)] == ["a", "b", "c"]  # only the last one frees it
+    assert walks == [1]
+
+
 def test_gc_sweeps_what_killed_builds_left_but_not_what_is_being_built(store: Store) -> None:
     store.begin("killed")
     store.begin("building")

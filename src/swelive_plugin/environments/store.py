@@ -291,14 +291,18 @@ class Store:
         say = progress or (lambda _: None)
         self._sweep()
         removed: list[Kept] = []
-        for item in self.kept():
-            if self.size_mib() <= max_size_mib:
+        left = self.size_mib()  # a walk of the whole store: once
+        for item in self.kept() if left > max_size_mib else ():
+            if left <= max_size_mib:
                 break
             with suppress(InfraError), self.lock(item.key, timeout_s=0.1):
                 say(f"removing {item.key[:12]} ({item.repo} {item.commit[:10]})")
+                own, _ = _sizes(self.built / item.key)  # what it shared with those before is its own now
                 remove_tree(self.built / item.key)
+                left -= own / 2**20
                 removed.append(item)
-                self._sweep_files()
+        if removed:
+            self._sweep_files()
         return removed
 
     def _sweep(self) -> None:
