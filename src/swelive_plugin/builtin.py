@@ -41,7 +41,7 @@ def swelive_environments(settings: Settings) -> Mapping[str, EnvironmentProvider
     """Return ``uv``: environments of the commit's day."""
     from swelive_plugin.environments.provider import UvProvider
 
-    return {"uv": UvProvider(settings.cache)}
+    return {"uv": UvProvider(settings.cache, recipes=settings.recipes)}
 
 
 @hookimpl

@@ -21,6 +21,8 @@ from swelive_plugin.environments.recipe import Recipe, recipe_to_toml
 from swelive_plugin.environments.search import search
 from swelive_plugin.environments.uv import find_uv, mounts_and_variables
 from swelive_plugin.errors import EnvironmentBuildError, InfraError, NoInterpreter
+from swelive_plugin.extensions import environment_provider
+from swelive_plugin.grading.settings import Settings
 from swelive_plugin.sandbox import Command, Limits, Mount, Sandbox
 from swelive_plugin.sandbox.find import find_sandbox
 from swelive_plugin.sandbox.plain import Plain
@@ -186,7 +188,7 @@ def test_a_decided_recipe_comes_first_and_may_name_what_is_not_here(tmp_path: Pa
     folder = tmp_path / "recipes" / instance.instance_id
     folder.mkdir(parents=True)
     (folder / "recipe.toml").write_text(recipe_to_toml(Recipe(python="3.99")))
-    provider = UvProvider(tmp_path / "cache", recipes=tmp_path / "recipes")
+    provider = environment_provider(Settings(cache=tmp_path / "cache", recipes=tmp_path / "recipes"))
     with pytest.raises(NoInterpreter, match=r"no interpreter here fits Python 3\.99"):
         provider.provide(instance, mirror=mirror, sandbox=find_sandbox())
 

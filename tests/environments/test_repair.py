@@ -261,6 +261,14 @@ def test_the_search_stops_where_the_controls_hold() -> None:
     assert [attempt.outcome for attempt in found.attempts] == ["not built", "holds"]
 
 
+def test_the_search_says_why_it_goes_on() -> None:
+    said: list[str] = []
+    trials = {"a": Trial(False, 1, note="fail with gold: t"), "b": Trial(True, 1)}
+    recipes = [Recipe(name="a", python="3.9"), Recipe(name="b", python="3.8")]
+    search(recipes, build=environment, check=lambda made: trials[made.recipe.name], progress=said.append)
+    assert said[1] == "its controls do not hold: fail with gold: t"
+
+
 def test_a_lesson_is_tried_before_the_next_candidate() -> None:
     check = {"a": Trial(False, 1, "No module named 'yaml'"), "a+": Trial(True, 2)}
     found, built = run_search([Recipe(name="a"), Recipe(name="b", python="3.8")], check)

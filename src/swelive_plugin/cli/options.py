@@ -124,7 +124,7 @@ def warn_without_sandbox(settings: Settings) -> None:
 
 
 _OF_SCORING = ("policy", "scope", "controls", "mutate")
-_OF_BUILDS = ("sandbox", "require_sandbox", "repo_url", "cache", "offline")
+_OF_BUILDS = ("sandbox", "require_sandbox", "repo_url", "cache", "offline", "recipes")
 
 _OPTIONS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
     "policy": click.option(
@@ -190,4 +190,11 @@ _OPTIONS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
     ),
     "cache": cache_option,
     "offline": click.option("--offline", is_flag=True, help="Work from the cache alone."),
+    "recipes": click.option(
+        "--recipes",
+        type=click.Path(exists=True, file_okay=False, path_type=Path),
+        default=None,
+        help="Recipes that you decided, DIRECTORY/<id>/recipe.toml, as `swelive env show` prints them; a lock may lie "
+        "beside each.",
+    ),
 }

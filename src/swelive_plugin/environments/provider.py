@@ -483,11 +483,12 @@ def _disk_errors(root: Path) -> Iterator[None]:
 def describe(environment: Environment) -> dict[str, Any]:
     """Return what ``swelive env show`` prints, as plain values."""
     log = environment.folder / "build.log"
+    kept = environment.folder / "recipe.toml"  # with the reasons, which a recipe that was read has no more
     return {
         "key": environment.key,
         "folder": os.fspath(environment.folder),
         "python": ".".join(map(str, environment.python_version)),
-        "recipe": recipe_to_toml(environment.recipe),
+        "recipe": kept.read_text(encoding="utf-8") if kept.is_file() else recipe_to_toml(environment.recipe),
         "lock": environment.lock_text,
         "log": os.fspath(log) if log.exists() else "",
     }

@@ -90,6 +90,7 @@ def search(
             environment = build(recipe)
         except EnvironmentBuildError as error:
             attempts.append(Attempt(recipe, "not built", error.message, evidence=error.evidence))
+            say(error.message)
             queue = [] if isinstance(error, BuildStopped) else queue
             continue
         if environment.key in seen_keys:
@@ -101,6 +102,7 @@ def search(
             return Found(environment, True, tuple(attempts))
         why = trial.note or cause_of(trial.output)
         attempts.append(Attempt(recipe, "does not hold", why, environment.key, trial.good))
+        say(f"its controls do not hold: {why or 'no reason is known'}")
         if best is None or trial.good > best[0]:
             best = (trial.good, environment, trial)
         queue = _after(queue, environment, trial, say)

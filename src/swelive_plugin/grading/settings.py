@@ -78,6 +78,8 @@ class Settings:
     ``controls``: ``auto`` runs the base and gold sessions once per environment and uses them, ``off`` does without.
     ``sandbox``: ``auto`` takes bubblewrap where it runs, else none and says so; ``require_sandbox`` refuses instead.
     ``mutate``: ``auto`` runs the mutation control when a flag was raised or the patch's words give cause to look.
+    ``recipes``: a folder of recipes that you decided, ``<instance_id>/recipe.toml``, with an ``environment.lock``
+    beside it if the same bytes are wanted: they come before what is found.
     """
 
     policy: str = "swelive"
@@ -93,6 +95,7 @@ class Settings:
     repo_url: str = field(default_factory=default_repo_url)
     cache: Path = field(default_factory=default_cache)
     offline: bool = False
+    recipes: Path | None = None
 
     def __post_init__(self) -> None:
         """Refuse what no session can be held to. Raises `UsageError`."""
@@ -117,5 +120,6 @@ class Settings:
             self.require_sandbox,
             self.network,
             self.mutate,
+            *((str(self.recipes),) if self.recipes else ()),
         )
         return hashlib.sha256(repr(told).encode()).hexdigest()[:16]
