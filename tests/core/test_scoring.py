@@ -127,6 +127,17 @@ def test_a_collection_error_makes_the_tests_of_its_file_regressions() -> None:
     assert "no module named x" in verdict.reasons[0].message
 
 
+@pytest.mark.parametrize("more", [{"ended": False}, {"timed_out": True}])
+def test_a_session_that_broke_off_blames_no_test_that_was_not_to_run(more: dict[str, bool]) -> None:
+    """Defect: every PASS_TO_PASS test of a file out of scope was called a regression of a crash or time limit."""
+    broke = session({F: "passed"}, **more)
+    verdict = score(instance([F], [P, Q]), broke, scope="f2p-files")
+    rules = {test.id: (test.judgement, test.rule) for test in verdict.pass_to_pass}
+    assert rules == {P: ("fail", "p2p-missing-session-broke-off"), Q: ("left_out", "p2p-out-of-scope")}
+    every = score(instance([F], [P, Q]), broke, scope="all")
+    assert [reason.test for reason in every.reasons] == ["", P, Q]
+
+
 def test_a_pass_to_pass_test_that_fails_under_gold_too_is_left_out() -> None:
     ran = session({F: "passed", P: "failed"})
     verdict = score(instance([F], [P]), ran, controls=controls(gold={F: "passed", P: "failed"}))

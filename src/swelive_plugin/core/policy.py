@@ -239,13 +239,13 @@ def swelive_f2p_missing(recorded: str, context: Context) -> Ruling:
 
 
 def swelive_p2p_missing(recorded: str, context: Context) -> Ruling:
-    """A missing PASS_TO_PASS test is a regression if the gold control ran it, or if the session broke off."""
+    """A missing PASS_TO_PASS test whose file was to run is a regression if gold ran it or the session broke off."""
     file = file_of(recorded)
     because = missing_because(recorded, context)
-    if broke_off(file, context.session):
-        return Ruling("fail", "p2p-missing-session-broke-off", because)
     if context.files_in_scope is not None and file not in context.files_in_scope:
         return Ruling("left_out", "p2p-out-of-scope", "its file was not run")
+    if broke_off(file, context.session):
+        return Ruling("fail", "p2p-missing-session-broke-off", because)
     gold = context.controls.gold
     if context.ran_under_gold(recorded):
         return Ruling("fail", "p2p-missing-but-ran-under-gold", because + "; it ran under the gold patch")
