@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, get_args
 
 from swelive_plugin.core.policy import Scope
 from swelive_plugin.errors import InfraError, UsageError
@@ -23,6 +23,14 @@ DEFAULT_REPO_URL = "https://github.com/{repo}.git"
 _STALE_S = 86_400
 
 Progress = Callable[[str], None]
+ControlsUse = Literal["auto", "off"]
+MutateUse = Literal["auto", "always", "off"]
+
+_CHOICES: dict[str, tuple[Any, ...]] = {
+    "scope": (*get_args(Scope), None),
+    "controls": get_args(ControlsUse),
+    "mutate": get_args(MutateUse),
+}
 
 
 def default_cache() -> Path:
@@ -87,24 +95,41 @@ class Settings:
     timeout_s: float = 1800.0
     memory_mib: int | None = 8192
     processes: int | None = 512
-    controls: Literal["auto", "off"] = "auto"
+    controls: ControlsUse = "auto"
     sandbox: Literal["auto", "bwrap", "none"] = "auto"
     require_sandbox: bool = False
     network: bool = False
-    mutate: Literal["auto", "always", "off"] = "auto"
+    mutate: MutateUse = "auto"
     repo_url: str = field(default_factory=default_repo_url)
     cache: Path = field(default_factory=default_cache)
     offline: bool = False
     recipes: Path | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what no session can be held to. Raises `UsageError`."""
-        if not 0 < self.timeout_s < math.inf:
-            raise UsageError(f"a time limit of {self.timeout_s} s can't be kept", hint="give a positive number")
+        """Refuse what no session can be held to: a word that is none of a field's would count as another one.
+
+        Policies and sandboxes may be a plugin's: their names are looked up where they are used. ``cache`` may be text.
+        Raises `UsageError`.
+        """
+        for name, allowed in _CHOICES.items():
+            if not any(getattr(self, name) == word for word in allowed):
+                raise _wrong(self, name, "use " + " or ".join(map(_shown, allowed)))
+        for name in ("policy", "sandbox", "repo_url"):
+            if not isinstance(getattr(self, name), str) or not getattr(self, name):
+                raise _wrong(self, name, "give its name as text")
+        for name in ("require_sandbox", "network", "offline"):
+            if not isinstance(getattr(self, name), bool):
+                raise _wrong(self, name, "use True or False")
+        if not _is_number(self.timeout_s, int, float) or not 0 < self.timeout_s < math.inf:
+            raise _wrong(self, "timeout_s", "give a positive number of seconds")
         for name in ("memory_mib", "processes"):
             value = getattr(self, name)
-            if value is not None and value <= 0:
-                raise UsageError(f"{name} is {value}", hint="give a positive number, or None for no limit")
+            if value is not None and (not _is_number(value, int) or value <= 0):
+                raise _wrong(self, name, "give a positive whole number, or None for no limit")
+        cache: object = self.cache
+        if not isinstance(cache, str | Path) or cache == "":
+            raise _wrong(self, "cache", "give a folder's path")
+        object.__setattr__(self, "cache", Path(cache))
 
     @property
     def key(self) -> str:
@@ -123,3 +148,15 @@ class Settings:
             *((str(self.recipes),) if self.recipes else ()),
         )
         return hashlib.sha256(repr(told).encode()).hexdigest()[:16]
+
+
+def _wrong(settings: Settings, name: str, hint: str) -> UsageError:
+    return UsageError(f"{name} can't be {getattr(settings, name)!r}", hint=hint)
+
+
+def _shown(word: str | None) -> str:
+    return "None" if word is None else repr(word)
+
+
+def _is_number(value: object, *kinds: type) -> bool:
+    return isinstance(value, kinds) and not isinstance(value, bool)
