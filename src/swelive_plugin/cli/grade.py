@@ -34,7 +34,11 @@ from swelive_plugin.grading.settings import Settings
 )
 @click.option("--redo", is_flag=True, help="Grade again what the run folder already holds.")
 @click.option("--keep-going", is_flag=True, help="Leave broken entries of PREDICTIONS out and grade the others.")
-@click.option("--fail-unresolved", is_flag=True, help="Exit with 1 if any prediction is not resolved.")
+@click.option(
+    "--fail-unresolved",
+    is_flag=True,
+    help="Exit with 1 if any patch is judged not resolved, else with 3 if any has no verdict.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the results as JSON instead of a table.")
 @settings_options
 def command(
@@ -61,8 +65,8 @@ def command(
     swelive grade -i owner__name-123 -p my.diff.json           one instance of the default dataset
 
     Writes DIR/<id>/{verdict.json, events.jsonl, test_output.txt, patch.diff, timings.json}, DIR/results.json and
-    DIR/results.xml (JUnit). Exit: 0 when the run finished, 1 with --fail-unresolved, 2 usage, 3 if nothing could be
-    graded. Predictions come in every public shape: docs/reference/inputs.md lists them.
+    DIR/results.xml (JUnit). Exit: 0 when the run finished, 1 with --fail-unresolved, 2 usage, 3 if no patch got a
+    verdict. Predictions come in every public shape: docs/reference/inputs.md lists them.
     """
     from swelive_plugin.cli.running import run_grades
 

@@ -15,7 +15,7 @@ import msgspec
 from swelive_plugin.cli.options import tell_kept, warn_without_sandbox
 from swelive_plugin.core.instance import Instance
 from swelive_plugin.core.prediction import Prediction
-from swelive_plugin.core.verdict import EXIT_NO_VERDICT, EXIT_NOT_RESOLVED, Status, Verdict
+from swelive_plugin.core.verdict import EXIT_NO_VERDICT, EXIT_NOT_RESOLVED, Verdict
 from swelive_plugin.errors import UsageError
 from swelive_plugin.grading.batch import grade_all
 from swelive_plugin.grading.settings import Settings
@@ -26,7 +26,7 @@ from swelive_plugin.reports.progress import RunProgress, print_summary
 from swelive_plugin.sources.instances import Instances, load_instances
 from swelive_plugin.sources.predictions import Predictions, load_predictions
 
-__all__ = ["Run", "run_grades"]
+__all__ = ["Run", "exit_code_of_run", "run_grades"]
 
 
 def run_grades(
@@ -61,10 +61,22 @@ def run_grades(
     else:
         print_summary(results)
         click.echo(f"reports: {output}")
-    if all(verdict.status in (Status.ERROR, Status.INCOMPLETE) for verdict in verdicts):
-        return EXIT_NO_VERDICT  # nothing could be graded: no run has finished
-    failed = any(not verdict.resolved for verdict in verdicts)
-    return EXIT_NOT_RESOLVED if fail_unresolved and failed else 0
+    return exit_code_of_run(verdicts, fail_unresolved=fail_unresolved)
+
+
+def exit_code_of_run(verdicts: Sequence[Verdict], *, fail_unresolved: bool) -> int:
+    """Return the exit code of a run: 3 where no patch got a verdict, 1 only where one was judged not resolved.
+
+    With ``fail_unresolved`` a patch without a verdict is not passed over either: 3, so that no CI job is green.
+    """
+    judged = [verdict for verdict in verdicts if verdict.reward is not None]
+    if not judged:
+        return EXIT_NO_VERDICT
+    if not fail_unresolved:
+        return 0
+    if not all(verdict.resolved for verdict in judged):
+        return EXIT_NOT_RESOLVED
+    return EXIT_NO_VERDICT if len(judged) < len(verdicts) else 0
 
 
 def _wanted(instances: Instances, loaded: Predictions, *, narrowed: bool) -> list[Prediction]:
