@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from swelive_plugin.cli.running import exit_code_of_run
+from swelive_plugin.core.verdict import Status, Verdict
+from swelive_plugin.environments.store import Store
 from swelive_plugin.mining import mine
 from tests.cli.test_cli import grade, swelive
 from tests.grading.conftest import BASE, GOLD, TESTS
@@ -214,3 +217,37 @@ def test_wrong_use_says_what_would_be_right(
     said = capsys.readouterr().err
     assert told in said
     assert hint in said
+
+
+def test_run_without_a_verdict_on_any_patch_exits_with_3(project: Project, tmp_path: Path) -> None:
+    """Defect: a row without FAIL_TO_PASS ended with 0, and with 1 as if the patch were to blame."""
+    change_row(project, FAIL_TO_PASS=[])
+    assert grade(project, "gold", tmp_path / "a") == 3
+    assert grade(project, "gold", tmp_path / "b", "--fail-unresolved") == 3
+    verdict = json.loads((tmp_path / "a" / "o__proj-1" / "verdict.json").read_text())
+    assert verdict["status"] == "invalid_instance"
+
+
+@pytest.mark.parametrize(
+    ("statuses", "code", "strict"),
+    [
+        ([], 3, 3),
+        (["resolved"], 0, 0),
+        (["unresolved", "resolved"], 0, 1),
+        (["env_error", "invalid_instance", "error", "incomplete"], 3, 3),
+        (["env_error", "resolved"], 0, 3),
+        (["env_error", "empty_patch"], 0, 1),
+    ],
+)
+def test_exit_code_of_a_run(statuses: list[str], code: int, strict: int) -> None:
+    verdicts = [Verdict("a__b-1", Status(status)) for status in statuses]
+    assert exit_code_of_run(verdicts, fail_unresolved=False) == code
+    assert exit_code_of_run(verdicts, fail_unresolved=True) == strict
+
+
+def test_one_environment_is_no_environments(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Store, "gc", lambda *_, **__: ["one"])
+    assert swelive("env", "gc", "--max-size", "0", "--cache", tmp_path / "cache") == 0
+    assert "removed 1 environment;" in capsys.readouterr().out

@@ -249,6 +249,18 @@ def test_a_cut_document_names_the_line_where_it_ends(tmp_path: Path) -> None:
         load_predictions(path)
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [("", "the file is empty (write one prediction on each line)"), ("\n", "is empty"), ("x\n", "JSON")],
+)
+def test_no_rest_is_promised_where_there_is_none(tmp_path: Path, text: str, told: str) -> None:
+    """Defect: an empty file said that --keep-going grades the rest."""
+    with pytest.raises(PredictionsError) as refused:
+        load_predictions(write(tmp_path / "p.jsonl", text))
+    assert told in str(refused.value)
+    assert "the rest" not in str(refused.value)
+
+
 def test_keep_going_leaves_out_what_is_broken_and_says_so(tmp_path: Path) -> None:
     lines = [json.dumps(ROW), "no json", '{"instance_id": 7, "model_patch": ""}', '{"instance_id": "a__b-2", "model_pa']
     path = write(tmp_path / "p.jsonl", "\n".join(lines))

@@ -166,7 +166,7 @@ def list_kept(cache: Path | None, as_json: bool) -> int:
             f"{item.key[:12]}  {item.repo} {item.commit[:10]}  Python {item.python}  "
             f"own {item.own_mib:.0f} MiB of {item.total_mib:.0f}  used {used}"
         )
-    click.echo(f"{len(kept)} environments, {store.size_mib():.0f} MiB in {store.root}")
+    click.echo(f"{_counted(len(kept))}, {store.size_mib():.0f} MiB in {store.root}")
     return 0
 
 
@@ -177,5 +177,9 @@ def gc(cache: Path | None, max_size: str) -> int:
     """Remove environments, the longest unused first, until the store is at most SIZE. Recipes and locks stay."""
     store = _store(cache)
     removed = store.gc(max_size_mib=mib_of(max_size), progress=lambda text: click.echo(text, err=True))
-    click.echo(f"removed {len(removed)} environments; {store.size_mib():.0f} MiB are left")
+    click.echo(f"removed {_counted(len(removed))}; {store.size_mib():.0f} MiB are left")
     return 0
+
+
+def _counted(number: int) -> str:
+    return f"{number} environment" + ("" if number == 1 else "s")

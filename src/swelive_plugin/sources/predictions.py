@@ -211,7 +211,10 @@ class _Reader:
         except PredictionsError as problem:
             if not lines or self.keep_going:
                 raise
-            hints = filter(None, (problem.hint, "--keep-going grades the rest"))
+            if not text.strip():
+                raise PredictionsError(problem.message, hint="write one prediction on each line") from problem
+            rest = "--keep-going grades the rest" if "\n" in text.strip() else ""
+            hints = filter(None, (problem.hint, rest))
             raise PredictionsError(problem.message, hint="; ".join(hints)) from problem
         self.refused += map(str, broken or ())
         for record in records:
