@@ -69,7 +69,7 @@ def test_what_the_registry_never_heard_of_is_left_out() -> None:
     assert better.requirements == ("pytest",)
 
 
-def test_a_guess_that_does_not_build_is_left_out_and_a_declared_package_never() -> None:
+def test_what_does_not_build_is_left_out_with_what_spoke_for_it() -> None:
     recipe = replace(
         RECIPE,
         requirements=("package", "lxml"),
@@ -78,7 +78,12 @@ def test_a_guess_that_does_not_build_is_left_out_and_a_declared_package_never() 
     better = repaired(recipe, "Failed to build `package==0.1.1`\n  SyntaxError: Missing parentheses")
     assert better is not None
     assert better.requirements == ("lxml",)
-    assert repaired(recipe, "Failed to build `lxml==4.9.1`") is None
+    assert better.reasons[-1].startswith("no more than a name speaks for it")
+    better = repaired(recipe, "Failed to build `lxml==4.9.1`")
+    assert better is not None
+    assert better.requirements == ("package",)
+    assert better.reasons[-1] == "does not build here, left out: lxml"
+    assert repaired(recipe, "Failed to build `mylib @ file:///testbed`") is None
     address = ("en-model @ https://example.org/en-model.whl: an address; the registry's en-model instead",)
     better = repaired(
         replace(RECIPE, requirements=("en-model", "lxml"), reasons=address), "Failed to build `en-model==999.9.9`"

@@ -21,7 +21,7 @@ _INSTEAD = re.compile(r"an address; the registry's (\S+) instead")
 def repaired(recipe: Recipe, log: str) -> Recipe | None:
     """Return the recipe changed by what ``log`` says went wrong, or ``None`` where it does not tell. The last reason
     says what."""
-    for attempt in (_odd_version, _guessed, _missing_at_build, _hidden_by_date, _unknown, _conflict):
+    for attempt in (_odd_version, _guessed, _missing_at_build, _hidden_by_date, _unknown, _conflict, _unbuildable):
         better = attempt(recipe, log)
         if better is not None and better != recipe:
             return better
@@ -50,27 +50,29 @@ def _later(recipe: Recipe, package: str, *, days: int) -> str | None:
 
 def _guessed(recipe: Recipe, log: str) -> Recipe | None:
     """Leave out what only an import or an address speaks for and can't be built: the registry's is something else."""
-    failed = {
-        canonicalize_name(name)
-        for name in re.findall(
-            r"(?:Failed to (?:download and )?build|Failed to read) `([A-Za-z0-9._-]+?)(?:==| @|`)", log
-        )
-    }
     guesses = {
         name_of(why.split(":")[0]) for why in recipe.reasons if re.match(r"[\w.-]+: \S+( \(added\))? imports ", why)
     }
     guesses |= {canonicalize_name(name) for why in recipe.reasons for name in _INSTEAD.findall(why)}
-    out = failed & guesses
-    if not out:
+    return _without(recipe, _not_built(log) & guesses, "no more than a name speaks for it, and it does not build")
+
+
+def _unbuildable(recipe: Recipe, log: str) -> Recipe | None:
+    """Leave out, when nothing else helps, a declared package that does not build here: the controls judge the rest."""
+    return _without(recipe, _not_built(log) - {canonicalize_name(recipe.project)}, "does not build here, left out")
+
+
+def _not_built(log: str) -> set[str]:
+    failed = r"(?:Failed to (?:download and )?build|Failed to read) `([A-Za-z0-9._-]+?)(?:==| @|`)"
+    return {str(canonicalize_name(name)) for name in re.findall(failed, log)}
+
+
+def _without(recipe: Recipe, names: set[str], why: str) -> Recipe | None:
+    kept = tuple(line for line in recipe.requirements if name_of(line) not in names)
+    if kept == recipe.requirements:
         return None
-    return replace(
-        recipe,
-        requirements=tuple(line for line in recipe.requirements if name_of(line) not in out),
-        reasons=(
-            *recipe.reasons,
-            f"no more than a name speaks for it, and it does not build: {', '.join(sorted(out))}",
-        ),
-    )
+    gone = sorted({name_of(line) for line in recipe.requirements} & names)
+    return replace(recipe, requirements=kept, reasons=(*recipe.reasons, f"{why}: {', '.join(gone)}"))
 
 
 def _missing_at_build(recipe: Recipe, log: str) -> Recipe | None:
