@@ -9,9 +9,9 @@ from xml.etree import ElementTree as ET
 import pytest
 from junitparser import Error, Failure, JUnitXml, Skipped
 
-from swelive_plugin.core.verdict import Status, Verdict
+from swelive_plugin.core.verdict import Reason, Status, Verdict
 from swelive_plugin.reports.junit import junit_bytes, write_junit
-from tests.reports.build import ALL, EMPTY, ENV_ERROR, FOUL, PATCH_FAILED, RESOLVED, TAMPERED, UNRESOLVED
+from tests.reports.build import ALL, EMPTY, ENV_ERROR, FOUL, PATCH_FAILED, RESOLVED, TAMPERED, UNRESOLVED, judged
 
 
 def cases(verdict: Verdict) -> list[tuple[str, str, str]]:
@@ -55,6 +55,12 @@ def test_what_no_test_shows_is_a_case_of_its_own(verdict: Verdict, expected: tup
     assert cases(verdict)[-1] == expected
     (suite,) = JUnitXml.fromstring(junit_bytes([verdict]))
     assert type(list(suite)[-1].result[0]) is kind
+
+
+def test_message_of_several_lines_is_joined() -> None:
+    several = Verdict("a", Status.UNRESOLVED, fail_to_pass=(judged("t", "fail", message="one\n  two"),))
+    assert cases(several) == [("FAIL_TO_PASS", "t", "one two")]
+    assert cases(replace(PATCH_FAILED, reasons=(Reason("x", "one\n  two"),)))[-1][2] == "one two"
 
 
 def test_a_resolved_verdict_has_nothing_but_its_tests() -> None:

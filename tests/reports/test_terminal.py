@@ -10,7 +10,8 @@ from dataclasses import replace
 
 from rich.console import Console
 
-from swelive_plugin.core.verdict import Integrity, Status, Verdict
+from swelive_plugin.core.policy import OUT_OF_SCOPE
+from swelive_plugin.core.verdict import Finding, Integrity, Reason, Status, Verdict
 from swelive_plugin.reports.json_report import results_of
 from swelive_plugin.reports.progress import RunProgress, print_summary
 from swelive_plugin.reports.terminal import result_line, summary_lines, verdict_lines, verdict_styled_lines
@@ -102,9 +103,39 @@ def test_summary_of_a_run() -> None:
         "  tampered             1",
         "  unresolved           2",
         "  no prediction        1",
-        "  review asked for: a__b-2",
+        "  review asked for: a__b-2: asks for pytest (x.py:4)",
     ]
     assert summary_lines(results_of([])) == ["resolved 0 of 0"]
+
+
+def test_review_names_the_attempt_and_the_first_finding() -> None:
+    """Defect: only the id was told, also where one of five attempts was meant."""
+    two = (Finding("a", "look", "looked"), Finding("b", "flag", "first\nflag"), Finding("c", "flag", "second"))
+    flagged = replace(RESOLVED, attempt=2, integrity=Integrity(findings=two))
+    assert summary_lines(results_of([RESOLVED, flagged]))[-1] == (
+        "  review asked for: a__b-1 (attempt 2): first flag (and 1 more)"
+    )
+
+
+def test_progress_tells_what_the_scope_left_out() -> None:
+    """Defect: resolved under f2p-files said nowhere that most of PASS_TO_PASS was not run."""
+    kept = [judged(f"t.py::test_{number}", outcome="passed") for number in range(3)]
+    left = [judged("t.py::test_odd", "left_out", "p2p-missing"), judged("u.py::test_u", "left_out", OUT_OF_SCOPE)]
+    assert result_line(replace(RESOLVED, pass_to_pass=(*kept, *left)), 1, 1) == (
+        "[1/1] resolved         a__b-1  1.5 s  "
+        "PASS_TO_PASS 3 of 5 judged: the files of 1 were not run (--scope all runs them)"
+    )
+    assert "judged" not in result_line(replace(RESOLVED, pass_to_pass=tuple(kept)), 1, 1)
+
+
+def test_message_of_several_lines_is_joined() -> None:
+    """Defect: the lines were told with a literal backslash and n between them."""
+    message = "assert 1 == 2\n  where 1 = f()\r\n\n  more"
+    reason = Reason("f2p-failed", message)
+    verdict = Verdict("a", Status.UNRESOLVED, reasons=(reason,), fail_to_pass=(judged("t", "fail", message=message),))
+    assert verdict_lines(verdict)[1] == "  assert 1 == 2 where 1 = f() more"
+    assert verdict_lines(verdict)[3] == "    FAIL  t  missing  assert 1 == 2 where 1 = f() more"
+    assert result_line(verdict, 1, 1).endswith("assert 1 == 2 where 1 = f() more")
 
 
 def test_without_a_terminal_progress_is_plain_lines() -> None:

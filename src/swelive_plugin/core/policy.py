@@ -17,9 +17,21 @@ from swelive_plugin.core.testid import Match, Matcher, file_of
 from swelive_plugin.core.verdict import Judgement
 from swelive_plugin.errors import UsageError
 
-__all__ = ["SWELIVE", "Context", "ControlOutcome", "Controls", "Policy", "Ruling", "Scope", "scope_named"]
+__all__ = [
+    "OUT_OF_SCOPE",
+    "SWELIVE",
+    "Context",
+    "ControlOutcome",
+    "Controls",
+    "Policy",
+    "Ruling",
+    "Scope",
+    "scope_named",
+]
 
 Scope = Literal["f2p-files", "all"]
+
+OUT_OF_SCOPE = "p2p-out-of-scope"  # the rule for a PASS_TO_PASS whose file the scope leaves out
 
 
 def scope_named(name: str | None) -> Scope | None:
@@ -243,7 +255,7 @@ def swelive_p2p_missing(recorded: str, context: Context) -> Ruling:
     file = file_of(recorded)
     because = missing_because(recorded, context)
     if context.files_in_scope is not None and file not in context.files_in_scope:
-        return Ruling("left_out", "p2p-out-of-scope", "its file was not run")
+        return Ruling("left_out", OUT_OF_SCOPE, "its file was not run")
     if broke_off(file, context.session):
         return Ruling("fail", "p2p-missing-session-broke-off", because)
     gold = context.controls.gold

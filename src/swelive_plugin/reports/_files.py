@@ -12,7 +12,7 @@ from typing import Any
 
 from swelive_plugin.errors import InfraError
 
-__all__ = ["json_bytes", "visible", "write_atomically"]
+__all__ = ["json_bytes", "one_line", "visible", "write_atomically"]
 
 # What moves a cursor, changes colours, reverses reading order or is no text at all. The graded code chooses its own
 # test ids and messages, so that all of this arrives here.
@@ -27,6 +27,11 @@ def visible(text: str, *, limit: int | None = None) -> str:
     if limit is not None and len(text) > limit:
         text = text[: limit - 1] + "…"
     return _UNSAFE.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
+
+
+def one_line(text: str, *, limit: int | None = None) -> str:
+    """Return a message of several lines as one that a person can read: lines joined by spaces, then as `visible`."""
+    return visible(" ".join(line.strip(" \t\r") for line in text.split("\n") if line.strip(" \t\r")), limit=limit)
 
 
 def json_bytes(value: Any) -> bytes:

@@ -46,6 +46,7 @@ class ResultsRow:
     model: str = ""
     reason: str = ""
     duration_s: float = 0.0
+    review_reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -237,7 +238,18 @@ def _row(verdict: Verdict) -> ResultsRow:
         model=verdict.model,
         reason=cause_of(verdict),
         duration_s=verdict.duration_s,
+        review_reason=_review_reason(verdict),
     )
+
+
+def _review_reason(verdict: Verdict) -> str:
+    """Return what the first flag saw and where, and how many more there are."""
+    flags = [finding for finding in verdict.integrity.findings if finding.severity == "flag"]
+    if not flags:
+        return ""
+    first, *more = flags
+    place = f" ({first.file}:{first.line})" if first.file else ""
+    return first.message + place + (f" (and {len(more)} more)" if more else "")
 
 
 def _read(path: Path, kind: type[_Kind], what: str) -> _Kind:

@@ -9,7 +9,7 @@ from pathlib import Path
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
 from swelive_plugin.core.verdict import NO_VERDICT, Status, TestVerdict, Verdict
-from swelive_plugin.reports._files import visible, write_atomically
+from swelive_plugin.reports._files import one_line, visible, write_atomically
 
 __all__ = ["junit_bytes", "write_junit"]
 
@@ -58,14 +58,14 @@ def _suite(verdict: Verdict) -> TestSuite:
 def _case(test: TestVerdict, list_name: str) -> TestCase:
     case = TestCase(visible(test.id), classname=list_name)
     if test.judgement != "pass":
-        why = visible(test.message or test.rule)
+        why = one_line(test.message or test.rule)
         case.result = [Failure(why, test.rule) if test.judgement == "fail" else Skipped(why, test.rule)]
     return case
 
 
 def _status_case(verdict: Verdict) -> TestCase:
     case = TestCase(verdict.status.value, classname="verdict")
-    message = "; ".join(visible(reason.message) for reason in verdict.reasons) or verdict.status.value
+    message = "; ".join(one_line(reason.message) for reason in verdict.reasons) or verdict.status.value
     kind = Error if verdict.status in NO_VERDICT else Failure
     result = kind(message, verdict.reasons[0].code if verdict.reasons else verdict.status.value)
     evidence = [line for reason in verdict.reasons for line in reason.evidence.splitlines()]

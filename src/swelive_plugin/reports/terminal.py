@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from swelive_plugin.core.policy import OUT_OF_SCOPE
 from swelive_plugin.core.verdict import NO_VERDICT, Reason, Status, TestVerdict, Verdict
-from swelive_plugin.reports._files import visible
+from swelive_plugin.reports._files import one_line, visible
 from swelive_plugin.reports.json_report import Results, cause_of
 
 __all__ = ["Line", "result_line", "style_of", "summary_lines", "verdict_lines", "verdict_styled_lines"]
@@ -146,7 +147,18 @@ def result_line(verdict: Verdict, done: int, total: int) -> str:
     attempt = f" (attempt {verdict.attempt})" if verdict.attempt > 1 else ""
     cause = f"  {_short(cause_of(verdict))}".rstrip()
     name = visible(verdict.instance_id) + attempt
-    return f"[{done:>{width}}/{total}] {verdict.status.value:<16} {name}  {verdict.duration_s:.1f} s{cause}"
+    line = f"[{done:>{width}}/{total}] {verdict.status.value:<16} {name}  {verdict.duration_s:.1f} s{cause}"
+    return line + (f"  {not_run}" if (not_run := _not_run(verdict)) else "")
+
+
+def _not_run(verdict: Verdict) -> str:
+    """Return how many PASS_TO_PASS were judged, where the scope left files of theirs out, else nothing."""
+    outside = sum(test.rule == OUT_OF_SCOPE for test in verdict.pass_to_pass)
+    if not outside:
+        return ""
+    judged = sum(test.judgement != "left_out" for test in verdict.pass_to_pass)
+    told = f"PASS_TO_PASS {judged} of {len(verdict.pass_to_pass)} judged"
+    return f"{told}: the files of {outside} were not run (--scope all runs them)"
 
 
 def summary_lines(results: Results) -> list[str]:
@@ -163,10 +175,13 @@ def summary_lines(results: Results) -> list[str]:
     without = len(results.incomplete_ids) - results.counts.get(Status.INCOMPLETE.value, 0)
     if without > 0:
         lines.append(f"  {'no prediction':<16} {without:>5}")
-    if results.review_ids:
-        lines.append(f"  review asked for: {', '.join(map(visible, results.review_ids))}")
+    for row in results.rows:
+        if row.review:
+            attempt = f" (attempt {row.attempt})" if row.attempt > 1 else ""
+            why = f": {_short(row.review_reason)}" if row.review_reason else ""
+            lines.append(f"  review asked for: {visible(row.instance_id)}{attempt}{why}")
     return lines
 
 
 def _short(text: str) -> str:
-    return visible(text, limit=_MESSAGE_LIMIT)
+    return one_line(text, limit=_MESSAGE_LIMIT)
