@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from swelive_plugin.compare import Side, compare, comparison_lines, read_side, rescored, side_of
+from swelive_plugin.compare import Side, compare, comparison_as_dict, comparison_lines, read_side, rescored, side_of
 from swelive_plugin.core.policies import SWEBENCH
+from swelive_plugin.core.policy import SWELIVE
 from swelive_plugin.core.scoring import score
-from swelive_plugin.core.verdict import Reason, Status, Verdict
+from swelive_plugin.core.verdict import Finding, Integrity, Reason, Status, Verdict
 from swelive_plugin.errors import UsageError
 from swelive_plugin.reports.json_report import results_of, write_results, write_verdict
 
@@ -27,7 +29,9 @@ def ours(f: str = "passed", p: str = "passed", **more: str) -> Verdict:
 
 def run_folder(path: Path, *verdicts: Verdict) -> Path:
     for verdict in verdicts:
-        write_verdict(path / verdict.instance_id / "verdict.json", verdict)
+        first = path / verdict.instance_id
+        folder = first if verdict.attempt == 1 else first / f"attempt-{verdict.attempt}"
+        write_verdict(folder / "verdict.json", verdict)
     write_results(path / "results.json", results_of(verdicts))
     return path
 
@@ -176,6 +180,71 @@ def test_our_evidence_under_another_graders_policy(tmp_path: Path) -> None:
     assert found.only_b == (f"{ID} (attempt 2)",)
     with pytest.raises(UsageError, match="no session of these instances"):
         rescored(tmp_path, [], SWEBENCH)
+
+
+def phases(test_id: str) -> list[dict[str, Any]]:
+    return [{"e": "phase", "id": test_id, "when": when, "outcome": "passed"} for when in ("setup", "call", "teardown")]
+
+
+def recorded(path: Path, *events: dict[str, Any]) -> None:
+    first = {"e": "session", "v": 1, "pytest": "9", "rootdir": "/testbed"}
+    put(path / "events.jsonl", "".join(json.dumps(event) + "\n" for event in (first, *events)))
+
+
+def test_attempts_that_ran_no_test_keep_their_verdict(tmp_path: Path) -> None:
+    """Defect: they vanished from one side, and one that timed out was crashed: the rate rose."""
+    stopped = {F: "timed_out"}
+    verdicts = [
+        Verdict(ID, Status.PATCH_FAILED, reasons=(Reason("patch_error", "does not apply"),)),
+        replace(score(instance([F], [P]), session(stopped, timed_out=True, ended=False)), attempt=2),
+        Verdict(ID, Status.EMPTY_PATCH, attempt=3),
+        replace(ours(), attempt=4),
+    ]
+    run = run_folder(tmp_path, *verdicts)
+    recorded(run / ID / "attempt-2", {"e": "start", "id": F})
+    recorded(run / ID / "attempt-4", *phases(F), *phases(P), {"e": "end", "exitstatus": 0})
+    side = rescored(run, [instance([F], [P])], SWELIVE)
+    assert [(one.instance_id, one.status, one.reason) for one in side.judged.values()] == [
+        (ID, "patch_failed", "patch_error"),
+        (f"{ID} (attempt 2)", "timed_out", "timed_out"),
+        (f"{ID} (attempt 3)", "empty_patch", ""),
+        (f"{ID} (attempt 4)", "resolved", ""),
+    ]
+    assert side.judged[f"{ID} (attempt 2)"].tests["FAIL_TO_PASS", F].outcome == "timed_out"
+    assert compare(run, side).agreed == 4
+
+
+def test_what_the_integrity_checks_found_is_not_lost(tmp_path: Path) -> None:
+    finding = Finding("shadow", "tampered", "takes the place of another module")
+    verdict = replace(ours(), status=Status.TAMPERED, integrity=Integrity(findings=(finding,)))
+    run = run_folder(tmp_path, verdict)
+    recorded(run / ID, *phases(F), *phases(P), {"e": "end", "exitstatus": 0})
+    assert rescored(run, [instance([F], [P])], SWELIVE).judged[ID].status == "tampered"
+    assert rescored(run, [instance([F], [P])], SWEBENCH).judged[ID].status == "resolved"  # it looks at none
+
+
+def test_attempts_of_an_earlier_run_are_not_compared(tmp_path: Path) -> None:
+    """Defect: attempts that results.json does not have were read from disk."""
+    run = run_folder(tmp_path, ours(), replace(ours(), attempt=2))
+    write_results(run / "results.json", results_of([ours()]))
+    assert read_side(run).judged.keys() == {ID}
+    recorded(run / ID, *phases(F), *phases(P), {"e": "end", "exitstatus": 0})
+    recorded(run / ID / "attempt-2", *phases(F), {"e": "end", "exitstatus": 0})
+    assert rescored(run, [instance([F], [P])], SWELIVE).judged.keys() == {ID}
+
+
+def test_tests_of_files_that_were_not_run_come_with_a_note(tmp_path: Path) -> None:
+    """Defect: they were called missing, without a word that nobody had run them."""
+    other = "u.py::q"
+    row = instance([F], [other])
+    run = run_folder(tmp_path, score(row, session({F: "passed"})))
+    recorded(run / ID, *phases(F), {"e": "end", "exitstatus": 0})
+    told = "this run ran the FAIL_TO_PASS files only; policy swebench judges all listed: run again with --scope all"
+    found = compare(run, rescored(run, [row], SWEBENCH))
+    assert f"note: {told}" in comparison_lines(found)
+    assert comparison_as_dict(found)["notes"] == [told]
+    assert rescored(run, [row], SWELIVE).notes == ()
+    assert rescored(run, [instance([F], [P])], SWEBENCH).notes == ()  # all listed tests are in the files that ran
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"a": 1}', '"x"', "[" * 100_000])

@@ -75,11 +75,12 @@ class Judged:
 
 @dataclass(frozen=True)
 class Side:
-    """A set of verdicts: where it was read, which harness gave it."""
+    """A set of verdicts: where it was read, which harness gave it, and what to know before reading them."""
 
     name: str
     harness: str
     judged: Mapping[str, Judged] = field(repr=False)
+    notes: tuple[str, ...] = ()
 
     @property
     def instances(self) -> int:
@@ -197,6 +198,7 @@ def comparison_as_dict(comparison: Comparison) -> dict[str, Any]:
     return {
         "a": side(comparison.a),
         "b": side(comparison.b),
+        "notes": [*comparison.a.notes, *comparison.b.notes],
         "compared": comparison.compared,
         "agreed": comparison.agreed,
         "table": [{"a": one, "b": other, "count": count} for (one, other), count in comparison.table.items()],
@@ -214,6 +216,7 @@ def comparison_lines(comparison: Comparison, *, limit: int = 50) -> list[str]:
         f"A: {a.name} ({a.harness}, {a.counted})",
         f"B: {b.name} ({b.harness}, {b.counted})",
     ]
+    lines += [f"note: {note}" for note in (*a.notes, *b.notes)]
     share = f" ({comparison.agreed / comparison.compared:.1%})" if comparison.compared else ""
     lines += ["", f"agreed on {comparison.agreed} of {comparison.compared}{share}", ""]
     lines.append(f"{'A down, B right':<16}" + "".join(f"{answer:>12}" for answer in ANSWERS))
@@ -279,29 +282,16 @@ def rescored(run: Path, instances: Iterable[Instance], policy: Policy) -> Side:
 
     Raises `UsageError` where the folder holds no session of the instances.
     """
-    from swelive_plugin.readers import read_session
-    from swelive_plugin.readers.folder import session_files
+    from swelive_plugin.library import scope_note, score_run
+    from swelive_plugin.readers.folder import runs_in
 
     rows = {instance.instance_id: instance for instance in instances}
-    verdicts = []
-    for instance_id, path in session_files(run, rows).items():
-        for attempt, file in _attempts(path):
-            session = read_session(file)
-            verdict = score(rows[instance_id], session, policy=policy, root=session.rootdir)
-            verdicts.append(replace(verdict, attempt=attempt))
-    if not verdicts:
+    runs = [found for found in runs_in(run, rows) if found.evidence or found.stands]
+    if not runs:
         raise UsageError(f"{run} holds no session of these instances", hint="name the dataset that was graded with -d")
-    side = side_of(verdicts, str(run))
-    return Side(side.name, f"policy {policy.name}", side.judged)
-
-
-def _attempts(first: Path) -> Iterator[tuple[int, Path]]:
-    """Yield the evidence of each attempt that a run folder keeps beside the first."""
-    yield 1, first
-    for file in first.parent.glob(f"attempt-*/{first.name}"):
-        number = file.parent.name.removeprefix("attempt-")
-        if number.isdecimal():
-            yield int(number), file
+    side = side_of((score_run(rows[found.instance_id], found, policy=policy) for found in runs), str(run))
+    note = scope_note(rows, runs, policy=policy)
+    return replace(side, harness=f"policy {policy.name}", notes=(note,) if note else ())
 
 
 def _load(path: Path) -> Any:
@@ -320,18 +310,23 @@ Found = tuple[str, dict[str, Judged]]
 
 def _from_folder(path: Path) -> Found:
     """Return what a folder holds, the most detailed form first."""
+    from swelive_plugin.readers.folder import listed_in_results
+
     own = [file for pattern in ("verdict.json", "*/verdict.json", "*/*/verdict.json") for file in path.glob(pattern)]
     if own:
-        return "swelive", {judged.instance_id: judged for file in own for judged in _own_verdict(file, _load(file))}
+        judged = [judged for file in own for judged in _own_verdict(file, _load(file))]
+        listed = listed_in_results(path)
+        names = None if listed is None else {_name(*row) for row in listed}  # others are left from an earlier run
+        return "swelive", {one.instance_id: one for one in judged if names is None or one.instance_id in names}
     reports = sorted(path.rglob("*report.json"))
     found: dict[str, Judged] = {}
     harness = ""
     for file in reports:
         try:
-            harness, judged = _from_document(file, _load(file))
+            harness, reported = _from_document(file, _load(file))
         except UsageError:
             continue  # another tool's report.json
-        found.update(judged)
+        found.update(reported)
     if found:
         return harness, found
     for file in sorted(path.glob("*.json")):

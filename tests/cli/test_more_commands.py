@@ -128,6 +128,53 @@ def test_every_attempt_in_a_folder_of_runs_is_scored(
     assert [(row["attempt"], row["status"]) for row in rows] == [(1, "resolved"), (2, "unresolved")]
 
 
+def test_scoring_our_own_run_gives_its_own_counts(
+    project: Project, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Defect: attempts without a session vanished, and those of an earlier run into the folder were scored as well."""
+    patches = ("--- a/calc.py\n+++ b/calc.py\n@@ -1 +1 @@\n-not there\n+x\n", project.instance.patch, "")
+    preds, run = tmp_path / "preds.jsonl", tmp_path / "run"
+    lines = [json.dumps({"instance_id": "o__proj-1", "model_patch": text}) + "\n" for text in patches]
+    preds.write_text("".join(lines))
+    grade(project, preds, run)
+    given = ["score", "-d", project.dataset, "--runs", run, "--json"]
+    capsys.readouterr()
+    assert swelive(*given) == 0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    kept = json.loads((run / "results.json").read_text())["rows"]
+    assert [(row["attempt"], row["status"]) for row in rows] == [
+        (1, "patch_failed"),
+        (2, "resolved"),
+        (3, "empty_patch"),
+    ]
+    assert [row["reason"] for row in rows] == [row["reason"] for row in kept]
+    preds.write_text("".join(lines[:2]))
+    grade(project, preds, run)
+    capsys.readouterr()
+    assert swelive(*given) == 0
+    assert [row["attempt"] for row in json.loads(capsys.readouterr().out)["rows"]] == [1, 2]
+
+
+def test_score_by_a_policy_that_judges_all_listed_says_what_was_not_run(
+    project: Project, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Defect: tests that were never run were called missing, without a word."""
+    grade(project, "gold", tmp_path / "run")
+    row = json.loads(project.dataset.read_text())
+    row["PASS_TO_PASS"] = [*project.instance.pass_to_pass, "tests/test_other.py::test_x"]
+    project.dataset.write_text(json.dumps(row) + "\n")
+    given = ["score", "-d", project.dataset, "--runs", tmp_path / "run", "--json"]
+    for more, by in ((["--policy", "swebench"], "policy swebench"), (["--scope", "all"], "scope all")):
+        capsys.readouterr()
+        assert swelive(*given, *more) == 0
+        told = f"this run ran the FAIL_TO_PASS files only; {by} judges all listed: run again with --scope all"
+        captured = capsys.readouterr()
+        assert f"note: {told}" in captured.err
+        assert json.loads(captured.out)["notes"] == [told]
+    assert swelive(*given) == 0
+    assert "note:" not in capsys.readouterr().err
+
+
 def test_a_log_that_only_counts_is_no_evidence(
     project: Project, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

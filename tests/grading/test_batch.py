@@ -178,3 +178,17 @@ def test_grades_run_in_several_threads(project: Project, settings: Settings, tmp
     patches = [project.instance.patch + "\n" * n for n in range(4)]
     verdicts = run(project, settings, some(project, *patches), tmp_path / "run", workers=3)
     assert [verdict.status for verdict in verdicts] == [Status.RESOLVED] * 4
+
+
+def test_what_an_earlier_run_left_does_not_tell_of_this_one(
+    counting: Counting, project: Project, settings: Settings, tmp_path: Path
+) -> None:
+    """Defect: the last run's results and session stood beside the verdict on a patch that ran none."""
+    out = tmp_path / "run"
+    run(project, settings, some(project, "a"), out)
+    (out / "results.json").write_text("{}")
+    (out / "o__proj-1" / "events.jsonl").write_text("{}")
+    run(project, settings, some(project, "other"), out)
+    assert not (out / "results.json").exists()
+    assert not (out / "o__proj-1" / "events.jsonl").exists()
+    assert (out / "o__proj-1" / "verdict.json").exists()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -122,52 +122,47 @@ def _score_folder(
     import msgspec
 
     from swelive_plugin.cli.running import Run
-    from swelive_plugin.library import score_file
-    from swelive_plugin.readers.folder import session_files
+    from swelive_plugin.core.policy import scope_named
+    from swelive_plugin.extensions import policy_named
+    from swelive_plugin.library import scope_note, score_run
+    from swelive_plugin.readers.folder import runs_in
     from swelive_plugin.reports.json_report import results_of, write_verdict
     from swelive_plugin.reports.progress import print_summary
     from swelive_plugin.reports.terminal import result_line
 
     by_id = {instance.instance_id: instance for instance in instances}
-    found = [
-        (instance_id, attempt, path)
-        for instance_id, first in session_files(runs, by_id).items()
-        for attempt, path in _attempts(runs / instance_id, first)
-    ]
-    if not found:
+    rules, files = policy_named(policy), scope_named(scope)
+    found = runs_in(runs, by_id)
+    if not any(run.evidence or run.stands for run in found):
         raise UsageError(
             f"{runs} holds no run of these {len(instances)} instances",
             hint="a run is found by its instance's id in the name of its file or folder",
         )
+    note = scope_note(by_id, found, policy=rules, scope=files)
+    if note:
+        click.echo(f"note: {note}", err=True)
     verdicts: list[Verdict] = []
-    for number, (instance_id, attempt, path) in enumerate(found, start=1):
+    for number, run in enumerate(found, start=1):
+        instance_id, attempt = run.instance_id, run.attempt
         try:
-            verdict = score_file(by_id[instance_id], path, policy=policy, scope=scope, root=root)
+            verdict = score_run(by_id[instance_id], run, policy=rules, scope=files, root=root)
         except (UsageError, InfraError) as error:  # one damaged file leaves the others whole
-            verdict = _unreadable(by_id[instance_id], policy, error)
-        verdict = replace(verdict, attempt=attempt)
+            verdict = replace(_unreadable(by_id[instance_id], policy, error), attempt=attempt)
         verdicts.append(verdict)
         click.echo(result_line(verdict, number, len(found)), err=True)
         if output is not None:
             folder = output / instance_id if attempt == 1 else output / instance_id / f"attempt-{attempt}"
             write_verdict(folder / "verdict.json", verdict)
-    run = Run(output or runs, instances, dataset="", predictions=str(runs))
-    results = run.write_reports(verdicts) if output is not None else results_of(verdicts, instance_ids=list(by_id))
+    notes = (note,) if note else ()
+    if output is not None:
+        results = Run(output, instances, predictions=str(runs), notes=notes).write_reports(verdicts)
+    else:
+        results = results_of(verdicts, instance_ids=list(by_id), notes=notes)
     if as_json:
         click.echo(json.dumps(msgspec.to_builtins(results), indent=1))
     else:
         print_summary(results)
     return 0
-
-
-def _attempts(folder: Path, first: Path) -> Iterator[tuple[int, Path]]:
-    """Yield the runs of one instance with their numbers: our run folders keep further attempts below the first."""
-    yield 1, first
-    for below in sorted(folder.glob("attempt-*"), key=lambda path: (len(path.name), path.name)):
-        number = below.name.removeprefix("attempt-")
-        path = next((below / name for name in ("events.jsonl", "test_output.txt") if (below / name).is_file()), None)
-        if number.isdecimal() and path is not None and path != first:
-            yield int(number), path
 
 
 def _unreadable(instance: Instance, policy: str, error: UsageError | InfraError) -> Verdict:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -81,6 +82,8 @@ def grade_all(
             sandbox_named(settings.sandbox, require=settings.require_sandbox)
             with scratch(settings.cache):
                 pass
+        # it tells which attempts belong to the run: until this one is told of, the last one's is wrong
+        (out / "results.json").unlink(missing_ok=True)
 
         def work(number: int) -> Verdict:
             prediction = predictions[number]
@@ -97,6 +100,13 @@ def _grade_one(
         observer.step(prediction.instance_id, text, attempt=prediction.attempt)
 
     tell("starting")
+    for name in (
+        "verdict.json",
+        "events.jsonl",
+        "test_output.txt",
+    ):  # of an earlier prediction: no evidence on this one
+        with suppress(OSError):  # a folder that can't be written is for `grade` to tell
+            (folder.folder_of(prediction) / name).unlink(missing_ok=True)
     verdict = grade(
         instance,
         prediction,
