@@ -25,6 +25,7 @@ def test_double(text):
 def test_kept():
     assert double("") == ""
 """
+ALL_BUT_OTHER = ["tests", "--deselect=tests/test_other.py"]
 RIGHT, WRONG = "def double(text):\n    return text * 2\n", "def double(text):\n    return text\n"
 
 
@@ -247,3 +248,67 @@ def test_the_help_teaches(pytester: pytest.Pytester) -> None:
     text = " ".join(result.stdout.str().split())
     assert "--swelive-instance=INSTANCE" in text
     assert "grade this instance: run its FAIL_TO_PASS test files and give a verdict" in text
+
+
+@pytest.mark.parametrize(
+    ("args", "told", "why"),
+    [
+        (["-k", "plain"], "you narrowed the run: -k plain: 2 listed tests were not run", "you deselected it"),
+        (["-m", "slow"], "you narrowed the run: -m slow: 3 listed", "you deselected it"),
+        (["--deselect", "tests/test_lib.py::test_double"], "--deselect tests/test_lib.py::test_double: 2", "you des"),
+        (
+            [*ALL_BUT_OTHER, "--ignore=tests/test_lib.py"],
+            "--ignore tests/test_lib.py: 3 listed",
+            "its file was not run",
+        ),
+        ([*ALL_BUT_OTHER, "--ignore-glob=*_lib.py"], "--ignore-glob *_lib.py: 3 listed", "its file was not run"),
+        (["tests/test_more.py"], "only tests/test_more.py: 2 listed", "its file was not run"),
+        (["tests/test_lib.py::test_kept"], "only tests/test_lib.py::test_kept: 2", "it is none of the tests"),
+    ],
+)
+def test_what_a_person_leaves_out_is_no_verdict(
+    checkout: pytest.Pytester, args: Sequence[str], told: str, why: str
+) -> None:
+    """Defect: tests that the person's own arguments left out were charged to the patch, with reward 0."""
+    checkout.makepyfile(**{"tests/test_more": "def test_more(): pass\n"})
+    result, verdict = graded(checkout, *args)
+    assert (result.ret, verdict["status"], verdict["reward"]) == (3, "error", None), result.stdout.str()
+    assert (verdict["reasons"][0]["code"], told in verdict["reasons"][0]["message"]) == ("narrowed", True)
+    assert verdict["reasons"][1]["message"].startswith(why)
+
+
+@pytest.mark.parametrize(
+    "args", [["-k", "double"], ["tests"], ["tests/test_lib.py"], ["tests/test_lib.py::test_double"]]
+)
+def test_narrowing_excuses_no_failed_test(checkout: pytest.Pytester, args: Sequence[str]) -> None:
+    checkout.makepyfile(lib=WRONG)
+    result, verdict = graded(checkout, *args)
+    assert (result.ret, verdict["status"]) == (1, "unresolved")
+    assert "f2p-failed" in {reason["code"] for reason in verdict["reasons"]}
+
+
+def test_narrowing_keeps_a_test_that_is_gone_from_a_named_file(checkout: pytest.Pytester) -> None:
+    checkout.makepyfile(**{"tests/test_lib": "def test_kept(): pass\n"})
+    result, verdict = graded(checkout, "tests/test_lib.py", "-k", "kept or double")
+    assert (result.ret, verdict["status"]) == (1, "unresolved")
+
+
+@pytest.mark.parametrize("where", ["ini", "conftest"])
+def test_what_the_checkout_itself_leaves_out_is_charged_to_it(checkout: pytest.Pytester, where: str) -> None:
+    """A patch may write both: it must not get away without a verdict."""
+    if where == "ini":
+        checkout.path.joinpath("pytest.ini").write_text("[pytest]\npythonpath = .\naddopts = -k plain\n")
+    else:
+        checkout.makeconftest("def pytest_configure(config): config.option.keyword = 'plain'\n")
+    result, verdict = graded(checkout)
+    assert (result.ret, verdict["status"]) == (1, "unresolved")
+    assert "narrowed" not in {reason["code"] for reason in verdict["reasons"]}
+
+
+def test_a_person_who_names_a_file_is_told_that_the_others_were_not_run(checkout: pytest.Pytester) -> None:
+    """Defect: it said that no such test was collected."""
+    _, verdict = graded(checkout, "tests/test_other.py")
+    assert verdict["status"] == "unresolved"
+    assert {reason["message"] for reason in verdict["reasons"] if reason["code"] == "f2p-missing"} == {
+        "its file was not run"
+    }

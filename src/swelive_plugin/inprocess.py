@@ -14,7 +14,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from swelive_plugin.core.instance import Instance
@@ -25,6 +25,7 @@ from swelive_plugin.core.verdict import Integrity, Reason, Status, Verdict
 from swelive_plugin.errors import SweliveError
 from swelive_plugin.extensions import policy_named
 from swelive_plugin.grading.integrity import loaded_plugins
+from swelive_plugin.narrowing import Narrowing, without_narrowed
 from swelive_plugin.readers.events import parse_events
 from swelive_plugin.reports.json_report import write_verdict
 from swelive_plugin.sources.instances import load_instances
@@ -37,13 +38,14 @@ _LOOK_S = 0.05
 
 @dataclass(frozen=True)
 class Request:
-    """What a person asked for: the instance, how to judge it, where the report goes, and the checkout."""
+    """What a person asked for: the instance, how to judge it, the report's place, the checkout, what was left out."""
 
     instance: Instance
     scope: Scope
     policy: str
     report: str
     root: Path
+    narrowing: Narrowing = field(default_factory=Narrowing)
 
     def begin(self) -> None:
         """Write a report that says that there is no verdict yet: what a kill leaves must not be an older one.
@@ -71,7 +73,8 @@ class Request:
             integrity=Integrity(mode="in-process", sandbox="none", plugins=tuple(sorted(loaded_plugins(events) or ()))),
             root=str(self.root),
         )
-        return self._without_hidden_tests(verdict)
+        verdict = self._without_hidden_tests(verdict)
+        return without_narrowed(verdict, session, self.narrowing, root=str(self.root))
 
     def write(self, verdict: Verdict) -> str:
         """Write the report; return what a person is told about it, also where it can't be written."""

@@ -20,6 +20,7 @@ import pytest
 if TYPE_CHECKING:
     from swelive_plugin.core.verdict import Verdict
     from swelive_plugin.inprocess import Request, Witness
+    from swelive_plugin.narrowing import Narrowing
 
 # option: (help, what stands in when nobody says anything)
 _OPTIONS: dict[str, tuple[str, str]] = {
@@ -64,7 +65,7 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
     """Run the session in a child, so that code which takes the process down can't have the last word."""
     if hasattr(config, "workerinput") or not _option(config, "instance") or not _runs_tests(config):
         return None
-    request = _request(config)
+    request = dataclasses.replace(_request(config), narrowing=_narrowing(config))
     # children must not inherit the wish: a project that tests pytest starts sessions of its own
     os.environ.pop("SWELIVE_INSTANCE", None)
     from swelive_plugin.errors import SweliveError
@@ -120,6 +121,14 @@ def _request(config: pytest.Config) -> Request:
     except SweliveError as error:
         _say(config, [f"swelive: {error}"], sys.stderr)
         raise SystemExit(2) from None
+
+
+def _narrowing(config: pytest.Config) -> Narrowing:
+    """Return what the arguments of the very command line narrow: `config.option` holds an ini file's as well."""
+    from swelive_plugin.narrowing import Narrowing
+
+    given = config._parser.parse_known_args(list(map(str, config.invocation_params.args)))
+    return Narrowing.of(given, Path(str(config.invocation_params.dir)))
 
 
 def _say(config: pytest.Config, lines: list[str], stream: TextIO) -> None:
