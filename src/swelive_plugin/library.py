@@ -12,6 +12,7 @@ from swelive_plugin.core.outcome import Outcome, Session
 from swelive_plugin.core.policy import Policy, Scope, scope_named
 from swelive_plugin.core.relocate import overlaps, relocated
 from swelive_plugin.core.scoring import files_to_run, score
+from swelive_plugin.core.testid import file_of, is_test_id
 from swelive_plugin.core.verdict import Integrity, Reason, Status, Verdict
 from swelive_plugin.extensions import log_readers, policy_named
 
@@ -105,10 +106,28 @@ def _score(
         integrity=Integrity(mode=f"finished run ({session.source})", sandbox="unknown", findings=tuple(known)),
         root=root,
     )
+    verdict = replace(verdict, warnings=(*verdict.warnings, *_files_not_told_of(session, verdict)))
     if kept is not None and session.source == "events":
         return verdict  # our own record of this very run: what is not in it did not run
     why = _no_evidence(path, session, listed, root) or _only_unnamed(path, session, verdict)
     return replace(verdict, status=Status.ERROR, reasons=(why,)) if why else verdict
+
+
+def _files_not_told_of(session: Session, verdict: Verdict) -> Iterable[Reason]:
+    """Say how much of scope ``all`` the record does not cover: a missing PASS_TO_PASS test may count for nothing."""
+    if verdict.scope != "all":
+        return
+    told_of = {file_of(test_id) for test_id in session.tests} | {error.id for error in session.collect_errors}
+    listed: dict[str, bool] = {}
+    for test in (*verdict.fail_to_pass, *verdict.pass_to_pass):
+        if is_test_id(test.id):
+            file = file_of(test.id)
+            listed[file] = listed.get(file, False) or bool(test.matched) or file in told_of
+    missing = sorted(file for file, told in listed.items() if not told)
+    if missing:
+        more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
+        told = f"{len(missing)} of {len(listed)} listed test files have no test in what was recorded"
+        yield Reason("files_not_recorded", f"{told}: {', '.join(missing[:5])}{more}")
 
 
 def _stopped(session: Session) -> Session:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -63,3 +64,19 @@ def test_each_policy_can_be_named(tmp_path: Path, policy: str) -> None:
     text = HEAD.format(root="/testbed") + SUMMARY.format("pkg/t.py::", root="/testbed")
     assert scored(tmp_path, text, policy=policy).policy == policy
     assert scored(tmp_path, text, policy=policy).resolved
+
+
+@pytest.mark.parametrize(("scope", "told"), [("all", 1), ("f2p-files", 0)])
+def test_a_report_of_part_of_the_files_says_so(tmp_path: Path, scope: str, told: int) -> None:
+    """Defect: with scope all, a report of the FAIL_TO_PASS files alone was resolved without a word."""
+    path = tmp_path / "log"
+    path.write_text(HEAD.format(root="/testbed") + SUMMARY.format("pkg/t.py::", root="/testbed"))
+    more = tuple(f"pkg/u{n}.py::q" for n in range(6))
+    row = replace(INSTANCE, pass_to_pass=(*INSTANCE.pass_to_pass, *more, "[100%]"))
+    verdict = score_file(row, path, scope=scope)
+    assert verdict.status is Status.RESOLVED
+    warned = [warning.message for warning in verdict.warnings if warning.code == "files_not_recorded"]
+    names = ", ".join(f"pkg/u{n}.py" for n in range(5))
+    assert warned == [f"6 of 7 listed test files have no test in what was recorded: {names} and 1 more"] * told
+    whole = score_file(INSTANCE, path, scope=scope)
+    assert "files_not_recorded" not in {warning.code for warning in whole.warnings}
