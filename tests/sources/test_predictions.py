@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from swelive_plugin.core.instance import Instance
+from swelive_plugin.core.verdict import Status, Verdict
 from swelive_plugin.errors import PredictionsError
+from swelive_plugin.reports.json_report import results_of, write_results
 from swelive_plugin.sources.predictions import Predictions, load_predictions
 
 CASE = Path(__file__).parents[2].parent / "shared" / "cases" / "grading" / "79-predictions-formats" / "input"
@@ -215,6 +217,16 @@ def test_a_run_folder_gives_its_patches_back_in_the_order_of_attempts(tmp_path: 
         (2, "diff attempt-2/patch.diff"),
         (3, "diff attempt-10/patch.diff"),
     ]
+
+
+def test_patches_that_an_earlier_run_left_in_a_run_folder_are_no_predictions(tmp_path: Path) -> None:
+    """Defect: attempts that results.json does not have were graded again as if they were of the run."""
+    for name in ("patch.diff", "attempt-2/patch.diff", "attempt-3/patch.diff"):
+        write(tmp_path / "a__b-1" / name, f"diff {name}")
+    write_results(
+        tmp_path / "results.json", results_of([Verdict("a__b-1", Status.RESOLVED, attempt=n) for n in (1, 3)])
+    )
+    assert [each.patch for each in load_predictions(tmp_path)] == ["diff patch.diff", "diff attempt-3/patch.diff"]
 
 
 BAD = {

@@ -116,10 +116,14 @@ def load_predictions(
 
 
 def _read_folder(folder: Path, reader: _Reader) -> None:
+    from swelive_plugin.readers.folder import listed_in_results
+
     files = []
+    of_run = listed_in_results(folder)
     for entry in _listed(folder):
         if entry.is_dir():
-            files += [(entry.name, inner) for inner in _patch_files(entry)]
+            patches = [inner for inner in _patch_files(entry) if _of_run(inner, entry, of_run)]
+            files += [(entry.name, inner) for inner in patches]
         elif _is_patch_file(entry):
             files.append((entry.stem, entry))
     if files:
@@ -137,6 +141,12 @@ def _read_folder(folder: Path, reader: _Reader) -> None:
             hint="looked for <id>/*.patch, <id>.patch (or .diff, .pred) and preds.json",
         )
     reader.read_file(collected[0])
+
+
+def _of_run(patch: Path, folder: Path, listed: Collection[tuple[str, int]] | None) -> bool:
+    """Return whether an instance's patch is of the run: in our run folders others are left from an earlier one."""
+    own = re.fullmatch(r"(?:attempt-([0-9]+)/)?patch\.diff", patch.relative_to(folder).as_posix())
+    return listed is None or own is None or (folder.name, int(own[1] or 1)) in listed
 
 
 def _patch_files(folder: Path) -> list[Path]:
