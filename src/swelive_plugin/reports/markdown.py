@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from swelive_plugin.core.verdict import Status
-from swelive_plugin.reports._files import visible
+from swelive_plugin.reports._files import one_line
 from swelive_plugin.reports.json_report import Results, ResultsRow
 
 __all__ = ["markdown_summary"]
@@ -42,4 +42,4 @@ def _row(row: ResultsRow) -> str:
 
 def _plain(text: str) -> str:
     """Return text that Markdown shows as it is: the graded code chooses its own words, which must form no markup."""
-    return _SPECIAL.sub(r"\\\1", visible(text, limit=300))
+    return _SPECIAL.sub(r"\\\1", one_line(text, limit=300))
