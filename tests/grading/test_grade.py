@@ -14,7 +14,8 @@ from swelive_plugin.errors import UsageError
 from swelive_plugin.grading import launch, session
 from swelive_plugin.grading.grade import grade
 from swelive_plugin.grading.settings import Settings
-from tests.host import Project, diff_of
+from tests.grading.conftest import BASE, GOLD, TESTS
+from tests.host import Project, diff_of, make_project
 
 F2P = "tests/test_calc.py::test_add[one"
 
@@ -212,3 +213,25 @@ def test_predictions_keep_their_model_and_attempt(project: Project, settings: Se
     given = Prediction(project.instance.instance_id, project.instance.patch, model="m", attempt=3)
     verdict = grade(project.instance, given, settings)
     assert (verdict.model, verdict.attempt, verdict.patch_sha256) == ("m", 3, given.sha256)
+
+
+@pytest.mark.parametrize(
+    "tell",
+    [
+        "os.stat('data.txt').st_nlink < 3",  # the tree of the real session shares files with the prepared one alone
+        "os.stat('tests/test_calc.py').st_mtime == os.stat('calc.py').st_mtime",
+    ],
+)
+def test_the_trees_of_mutants_can_not_be_told_from_the_real_one(tmp_path: Path, tell: str) -> None:
+    """Code that is right for the real tests and honest for changed ones must have nothing to see the difference by."""
+    f2p, p2p = ["tests/test_calc.py::test_add[one"], ["tests/test_calc.py::test_name"]
+    project = make_project(tmp_path, {**BASE, "data.txt": "x"}, gold=GOLD, tests=TESTS, f2p=f2p, p2p=p2p)
+    cheat = (
+        "import os\n\n\nclass Sum(int):\n    def __eq__(self, other):\n        return True\n\n"
+        "    __hash__ = int.__hash__\n\n\n"
+        f"def add(a, b):\n    return Sum(0) if {tell} else a - b\n\n\ndef name():\n    return 'calc'\n"
+    )
+    settings = project.settings(tmp_path / "cache", timeout_s=60.0, mutate="always")
+    verdict = grade(project.instance, patch(project, calc=cheat), settings)
+    assert verdict.status is Status.TAMPERED
+    assert "mutant_passed" in {finding.code for finding in verdict.integrity.findings}

@@ -40,6 +40,7 @@ from swelive_plugin.grading.state import Grade, Step
 from swelive_plugin.grading.tree import make_graded_tree, python_sources
 from swelive_plugin.grading.weigh import score_session
 from swelive_plugin.grading.words import ASKS, scan_patch
+from swelive_plugin.workspace.checkout import remove_tree
 from swelive_plugin.workspace.graded import Application
 from swelive_plugin.workspace.mirror import ensure_mirror, repo_url
 
@@ -230,6 +231,8 @@ def mutation_control(grade: Grade) -> Verdict | None:
     assert grade.sandbox is not None
     assert grade.mirror is not None
     grade.progress("mutation control")
+    if grade.tree is not None:  # a tree beside it shares files, and the number of their links would tell a mutant
+        remove_tree(grade.tree)
     found = run_mutation_control(
         grade.instance,
         grade.prediction.patch,

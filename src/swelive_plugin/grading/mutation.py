@@ -29,7 +29,7 @@ from swelive_plugin.grading.mutate import Mutant, function_of, mutants
 from swelive_plugin.grading.rebuild import Rebuilt, put_built, rebuild_told, session_environment
 from swelive_plugin.grading.session import run_session
 from swelive_plugin.grading.settings import Settings, scratch
-from swelive_plugin.grading.tree import make_graded_tree
+from swelive_plugin.grading.tree import make_graded_tree, settle_written
 from swelive_plugin.sandbox import Sandbox
 
 __all__ = ["MUTANTS", "Mutation", "failed_functions", "passed_functions", "run_mutation_control", "targets"]
@@ -223,5 +223,6 @@ def mutate_files(tree: Path, functions: Mapping[str, frozenset[str]], number: in
         mutant = made[min(number, len(made) - 1)]
         path.unlink()  # it may be a link into the store
         path.write_bytes(mutant.source.encode("utf-8"))
+        settle_written(tree, [file])
         changed |= {f"{file}::{name}" for name in mutant.changed}
     return frozenset(changed)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
 from filelock import FileLock
@@ -13,7 +15,10 @@ from swelive_plugin.sandbox import Sandbox
 from swelive_plugin.workspace.checkout import export_tree, link_tree, remove_tree
 from swelive_plugin.workspace.graded import Application, prepare_graded_tree
 
-__all__ = ["history_of", "make_graded_tree", "python_sources", "top_level_names"]
+__all__ = ["history_of", "make_graded_tree", "python_sources", "settle_written", "top_level_names"]
+
+# 2 January 2000: not the time of what was built, so that no bytecode of the file before it fits
+_WRITTEN = 946_771_200
 
 
 def make_graded_tree(
@@ -36,7 +41,18 @@ def make_graded_tree(
     if environment.needs_git:
         history = history_of(environment, mirror, instance.base_commit)
         link_tree(history, tree / ".git", private=not sandbox.overlays)
+    settle_written(tree, {*application.changed, *application.test_files, *(each.path for each in application.restored)})
     return tree, application
+
+
+def settle_written(tree: Path, paths: Iterable[str]) -> None:
+    """Give files that were written into a tree one time: code must not tell by it what was written when, and so a
+    mutated test from the real one. Files that the tree shares with the prepared one keep theirs.
+    """
+    for path in paths:
+        with suppress(OSError):
+            if os.lstat(tree / path).st_nlink == 1:
+                os.utime(tree / path, (_WRITTEN, _WRITTEN), follow_symlinks=False)
 
 
 def history_of(environment: Environment, mirror: Path, commit: str) -> Path:
