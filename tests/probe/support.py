@@ -30,7 +30,7 @@ class Ran:
     @property
     def events(self) -> list[dict[str, Any]]:
         """What the recorder wrote, without the guard's and the canaries' records and without numbers."""
-        own = ("changed", "hook", "saw", "modules", "plugins", "canaries")
+        own = ("changed", "hook", "saw", "kinds", "modules", "plugins", "canaries")
         return [
             {key: value for key, value in event.items() if key not in ("n", "k")}
             for event in self.read.events

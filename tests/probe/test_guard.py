@@ -235,6 +235,21 @@ def test_who_opens_test_files_is_told_but_for_tracebacks_and_warnings(tmp_path: 
     assert [(finding.code, finding.severity) for finding in found] == [("reads_tests", "flag")]
 
 
+@pytest.mark.parametrize(
+    "path", ['"test_m.py"', 'b"./test_m.py"', 'os.path.join("..", "t", "test_m.py")', 'pathlib.Path("test_m.py")']
+)
+def test_a_hidden_test_is_told_however_its_path_is_said(path: str, tmp_path: Path) -> None:
+    files = {
+        "lib.py": f"import os, pathlib\ndef f(): return open({path}).read()\n"
+        "def g(): return open('other/test_m.py').read()\n",
+        "other/test_m.py": "x = 1\n",
+        "test_m.py": "import lib\ndef test_a(): assert lib.f() and lib.g()\n",
+    }
+    ran = run_probe(write_tree(tmp_path / "t", files), ("test_m.py",), test_files=("test_m.py",))
+    assert ran.outcomes == {"test_m.py::test_a": "passed"}
+    assert [(e["what"], e["name"], e["line"]) for e in _of_kind(ran, "saw")] == [("open", "test_m.py", 2)]
+
+
 def test_a_report_that_no_hook_made_comes_from_nowhere(tmp_path: Path) -> None:
     lib = """
 from _pytest.reports import TestReport

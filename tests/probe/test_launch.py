@@ -179,6 +179,7 @@ def test_the_command_line_keeps_site_away_and_names_the_copied_probe(tmp_path: P
         "swelive_canaries.py",
         "swelive_channel.py",
         "swelive_guard.py",
+        "swelive_kinds.py",
         "swelive_origin.py",
         "swelive_probe.py",
         "swelive_start.py",

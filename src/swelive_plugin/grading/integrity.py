@@ -138,6 +138,7 @@ class Facts:
     is_plugin: bool = False  # the project's own code is loaded as a pytest plugin
     watched: Mapping[str, int] = field(default_factory=dict)  # how much the guard still watches at a session's end
     plugins: frozenset[str] | None = None  # distributions whose plugins loaded by themselves; None: no session began
+    kinds: Mapping[tuple[str, str], int] = field(default_factory=dict)  # (file, method that decides comparisons): codes
     registered: frozenset[str] = frozenset()  # all plugins that are not of the tree, by module or class
 
     def __or__(self, other: Facts) -> Facts:
@@ -155,6 +156,7 @@ class Facts:
             is_plugin=self.is_plugin or other.is_plugin,
             watched=dict((*self.watched.items(), *other.watched.items())),
             plugins=self.plugins if other.plugins is None else (self.plugins or none) | other.plugins,
+            kinds={key: max(self.kinds.get(key, 0), other.kinds.get(key, 0)) for key in (*self.kinds, *other.kinds)},
             registered=self.registered | other.registered,
         )
 
@@ -178,6 +180,7 @@ def facts(read: ChannelRead, session: Session) -> Facts:
         ),
         watched=_watched(read.events),
         plugins=loaded_plugins(read.events),
+        kinds=dict(_kinds(read.events)),
         registered=_registered(read.events),
     )
 
@@ -193,6 +196,14 @@ def loaded_plugins(events: Iterable[Mapping[str, Any]]) -> frozenset[str] | None
 def _registered(events: Iterable[Mapping[str, Any]]) -> frozenset[str]:
     found = [event["names"] for event in events if event.get("e") == "plugins" and isinstance(event.get("names"), list)]
     return frozenset(str(name) for names in found for name in names)
+
+
+def _kinds(events: Iterable[Mapping[str, Any]]) -> Iterator[tuple[tuple[str, str], int]]:
+    """Yield ((file, class and method), how many codes it had) of what decides how objects compare."""
+    for event in events:
+        names = event.get("names") if event.get("e") == "kinds" else None
+        for name, count in names.items() if isinstance(names, Mapping) else ():
+            yield (str(event.get("file")), str(name)), int(count)
 
 
 def _changed_keys(event: Mapping[str, Any]) -> tuple[str, ...]:
@@ -271,6 +282,7 @@ def judge(
         *_canary_findings(read, session, look),
         *_module_findings(read, look),
         *_plugin_findings(read, look),
+        *_kind_findings(read, look),
         *_guard_findings(read, session, look),
         *_count_findings(read, session),
     ]
@@ -417,6 +429,22 @@ def _plugin_findings(read: ChannelRead, look: _Look) -> Iterator[Finding]:
     """An installed plugin that no control had: something registered it while the session ran."""
     for name in sorted(_registered(read.events) - look.normal.registered) if look.normal.registered else ():
         yield Finding("plugin_unknown", "flag", f"the plugin {name} was registered, which no control had")
+
+
+def _kind_findings(read: ChannelRead, look: _Look) -> Iterator[Finding]:
+    """What decides how objects compare, of the patch or of no file, and no control had it: the mutants tell."""
+    if look.has_control and not look.normal.kinds:
+        return  # the controls' guard did not look
+    told: dict[tuple[str, str], Finding] = {}
+    for (file, name), count in _kinds(read.events):
+        blame = look.blame(file)
+        if blame not in ("touched", "unknown") or (blame == "unknown" and not look.has_control):
+            continue
+        if count > look.normal.kinds.get((file, name), 0):
+            method = name.rpartition(".")[2]
+            text = f"a class of the patch, or made up, has its own {method}, which no control had"
+            told.setdefault((file, method), Finding("look", "look", text, file, evidence=name))
+    yield from told.values()
 
 
 def _guard_findings(read: ChannelRead, session: Session, look: _Look) -> Iterator[Finding]:

@@ -34,7 +34,7 @@ __all__ = [
 PROBE_NAME = "swelive_probe.py"
 """The probe's name where it rides: not ``probe``, which a project may use."""
 
-PARTS = ("channel", "start", "origin", "guard", "witness", "canaries")
+PARTS = ("channel", "start", "origin", "kinds", "guard", "witness", "canaries")
 """The modules of `swelive_plugin.inside` that ride beside it, as ``swelive_<name>.py``."""
 
 OPTIONS: tuple[tuple[str, Any], ...] = (

@@ -7,7 +7,9 @@ most functions and not in ``__eq__``. Pure text in, findings out.
 from __future__ import annotations
 
 import ast
+import io
 import re
+import tokenize
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
@@ -36,7 +38,7 @@ def look_at_files(files: Iterable[tuple[str, str, str]]) -> tuple[Finding, ...]:
         if _FOR_TESTS.search(path) and before != after:
             told = "changes what tests are made with"
             looks.setdefault(told, Finding("look", "look", f"the patch {told}", path))
-        for told, line in (*causes_in(_added(before, after)), *_differences(before, after)):
+        for told, line in (*causes_in(_added(before, after), _comments(after)), *_differences(before, after)):
             looks.setdefault(told, Finding("look", "look", f"the patch {told}", path, line))
     return tuple(looks.values())
 
@@ -50,6 +52,16 @@ def _added(before: str, after: str) -> list[tuple[int, str]]:
         if there[line] < 0:
             added.append((number, line))
     return added
+
+
+def _comments(text: str) -> dict[int, int]:
+    """Return the column at which the comment of a line begins; none where the text is not this Python's."""
+    lines = io.StringIO("\n".join(_LINE_END.split(text)))
+    try:
+        tokens = list(tokenize.generate_tokens(lines.readline))
+    except (tokenize.TokenError, SyntaxError):
+        return {}
+    return {token.start[0]: token.start[1] for token in tokens if token.type == tokenize.COMMENT}
 
 
 def _differences(before: str, after: str) -> Iterator[tuple[str, int]]:

@@ -92,8 +92,6 @@ _EQUAL_TO_ALL = re.compile(r"def __eq__\(.*\).*:\s*\n?\s*return True\b")
 _TEST_PATH = re.compile(r"^testing/|(^|/)(tests?|conftest\.py|test_[^/]*|[^/]*_test\.py)(/|$)")
 
 _COMMENT = re.compile(r"^([^\"'#]*)#.*")
-# what begins a comment may stand inside a string that began on a line before: sure is it only where no quote is
-_BARE_COMMENT = re.compile(r"^([^\"'#]*)#[^\"']*$")
 _CODING = re.compile(r"(?i)#.*?coding[:=]\s*(?!(?:utf-?8|u8|ascii|us-ascii|latin-?1|iso-?8859-1)\b)[-\w.]")
 _CODING_LINES = 2
 _SUSPICIOUS_ANSWERS = 3
@@ -164,23 +162,28 @@ def _words_in(by_file: Mapping[str, Sequence[tuple[int, str]]]) -> Iterator[tupl
             yield "holds an object that equals everything", file, added[whole[: found.start()].count("\n")][0]
 
 
-def causes_in(lines: Sequence[tuple[int, str]]) -> Iterator[tuple[str, int]]:
-    """Yield (what is told, line) for each line, numbered from 1, of Python source that gives cause to look."""
+def causes_in(lines: Sequence[tuple[int, str]], comments: Mapping[int, int]) -> Iterator[tuple[str, int]]:
+    """Yield (what is told, line) for each line, numbered from 1, of Python source that gives cause to look.
+
+    ``comments``: where in a line its comment begins, as Python's own tokenizer finds it: a ``#`` may stand in a string
+    that began lines before.
+    """
     for number, text in lines:
         if number <= _CODING_LINES and _CODING.search(text):
             yield "is written in an encoding of its own", number
-    yield from _matches((*_WORDS, *_LOOKS), lines, _BARE_COMMENT)
+    yield from _matches((*_WORDS, *_LOOKS), [(number, text[: comments.get(number)]) for number, text in lines], None)
 
 
 def _matches(
     table: Iterable[tuple[re.Pattern[str], str]],
     added: Sequence[tuple[int, str]],
-    comment: re.Pattern[str] = _COMMENT,
+    comment: re.Pattern[str] | None = _COMMENT,
 ) -> Iterator[tuple[str, int]]:
     """Yield (what is told, line) of each hit outside comments; a ``#`` behind a quote may belong to a string."""
     for number, text in added:
         # Python takes letters of other alphabets' styles (mathematical, full width) for the plain ones in names
-        code = comment.sub(r"\1", text if text.isascii() else unicodedata.normalize("NFKC", text))
+        code = text if text.isascii() else unicodedata.normalize("NFKC", text)
+        code = comment.sub(r"\1", code) if comment else code
         for pattern, told in table:
             if pattern.search(code):
                 yield told, number

@@ -60,17 +60,19 @@ class Guard(object):
     # no room for an attribute beside these: a method can't be shadowed on the object
     __slots__ = tuple(
         "results witness _emit _origin _relative _test_files _said _kept _names _critical _impls _fast_impls _items "
-        "_manager _shapes _callers _recorder _write _looking _test _codes_may_differ _bait _bait_cells".split()
+        "_manager _shapes _callers _recorder _write _looking _test _codes_may_differ _bait _bait_cells kinds "
+        "_test_names".split()
     )
 
     def __init__(self, emit: Callable[[Dict[str, Any]], None], origin: Any, test_files: Iterable[str]) -> None:
         """``test_files`` are absolute paths."""
         self.results = {}  # type: Dict[str, str]
-        self.witness = None  # type: Any
+        self.witness = self.kinds = None  # type: Any
         self._emit = emit
         self._origin = origin
         self._relative = origin.relative  # type: Callable[[str], str]
         self._test_files = set(test_files)
+        self._test_names = {os.path.basename(file) for file in self._test_files}
         self._said = set()  # type: Set[Tuple[Any, ...]]
         self._kept = []  # type: List[Tuple[str, Any, str, Any, Any]]
         self._names = []  # type: List[Tuple[Any, Set[str]]]
@@ -114,8 +116,12 @@ class Guard(object):
 
     def _audit(self, event: str, args: Tuple[Any, ...]) -> None:
         if event == "open":
-            path = args[0]
-            if type(path) is str and (path in self._test_files or path.startswith("/proc/")):
+            path = os.fsdecode(args[0]) if type(args[0]) is bytes else args[0]
+            if type(path) is not str:
+                return
+            if os.path.basename(path) in self._test_names:
+                path = os.path.abspath(path)  # it may be said from the working directory
+            if path in self._test_files or path.startswith("/proc/"):
                 self._saw("open", self._relative(path))
         elif event in _WATCHED_CALLS:
             self._saw(event, "")
@@ -182,9 +188,12 @@ class Guard(object):
             methods = [(Guard, name) for name in ("check", "compare", "finish", "say")] + [
                 (type(self.witness), "check")
             ]
+            methods += [(type(self.kinds), name) for name in ("look", "told")]
             held = [(vars(kind).get, name, vars(kind)[name]) for kind, name in methods]  # type: List[Any]
             held += [(type, self, Guard), (type, self.witness, type(self.witness))]
-            held += [(vars(Guard)[name].__get__, self, getattr(self, name)) for name in ("witness", "_critical")]
+            held += [
+                (vars(Guard)[name].__get__, self, getattr(self, name)) for name in ("witness", "kinds", "_critical")
+            ]
             self._recorder.seal(tuple(held))
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
@@ -212,7 +221,7 @@ class Guard(object):
         if compiled is False or (compiled is None and self._relative(file) != file):  # another loader brought it
             event = {"e": "changed", "what": "test code", "test": item.nodeid, "when": "collected"}
             self.say(("item", item.nodeid), event, code)
-        for wrapper in _wrappers(_get(holder, name) or item.__dict__.get("_obj")):
+        for wrapper in self._origin.wrappers(_get(holder, name) or item.__dict__.get("_obj")):
             file = self._origin.file_of(wrapper)
             if not self._origin.compiled(wrapper) and (self._relative(file) != file or file.startswith("<")):
                 event = {"e": "changed", "what": "test wrapper", "test": item.nodeid, "when": "collected"}
@@ -299,6 +308,8 @@ class Guard(object):
 
     def compare(self, when: str) -> None:
         """Report what is not what it was; each difference once."""
+        if when in ("canary", "end") and self.kinds is not None:
+            self.kinds.look()  # a class may be gone at the end
         codes = self._codes_may_differ or when == "end"
         for key, owner, name, value, code in self._kept:
             now = owner.__dict__.get(name)
@@ -330,6 +341,8 @@ class Guard(object):
                 self.say((what,), {"e": "changed", "what": what}, code)
         if _cells(self._bait) != self._bait_cells or set(self.results.values()) - {"collected"}:
             self._emit({"e": "changed", "what": "bait", "when": "end"})
+        for event in self.kinds.told() if self.kinds is not None else ():
+            self._emit(event)
         self._modules()
 
     def _late_hooks(self) -> None:
@@ -465,18 +478,6 @@ def _test_function(item: Any) -> Tuple[Any, str, Optional[Any]]:
         value = None
     value = getattr(getattr(value, "hypothesis", None), "inner_test", value)  # its wrapper's code is made up
     return holder, name, value if isinstance(value, types.FunctionType) else None
-
-
-def _wrappers(value: Any) -> Iterator[Any]:
-    """Yield the code of each function that stands before the one that it says to wrap."""
-    for _ in range(20):
-        value = getattr(value, "__func__", value)
-        inner = getattr(value, "__dict__", {}).get("__wrapped__")
-        if inner is None:
-            return
-        if isinstance(value, types.FunctionType):
-            yield value.__code__
-        value = inner
 
 
 def _bait() -> Callable[[Dict[str, Any]], None]:

@@ -99,6 +99,18 @@ class Origin(object):
         module = sys.modules.get(str(getattr(owner, "__module__", "")))
         return str(getattr(module, "__file__", None) or ""), 0
 
+    @staticmethod
+    def wrappers(value: Any) -> Iterator[Any]:
+        """Yield the code of each function that stands before the one that it says to wrap."""
+        for _ in range(20):
+            value = getattr(value, "__func__", value)
+            inner = getattr(value, "__dict__", {}).get("__wrapped__")
+            if inner is None:
+                return
+            if isinstance(value, types.FunctionType):
+                yield value.__code__
+            value = inner
+
 
 def nested(code: Any) -> Iterator[int]:
     """Yield the ids of a code object and of those inside it."""
