@@ -263,6 +263,39 @@ def forge(request):
     assert ran.outcomes == {"test_m.py::test_a": "failed"}
 
 
+def _of(event: dict[str, object], normal: Facts, touched: str) -> list[tuple[str, str]]:
+    read = ChannelRead((event,), signed=True)
+    found = judge(read, reduce_events(read.events), touched={touched}, control=normal)
+    return [(finding.code, finding.severity) for finding in found]
+
+
+@pytest.mark.parametrize(
+    ("usual", "file", "severity"),
+    [
+        ("lib/plugin.py", "lib/_hooks.py", "flag"),
+        ("lib/a/plugin.py", "lib/b/_hooks.py", "flag"),
+        ("conftest.py", "_hooks.py", "flag"),
+        ("lib/plugin.py", "other/_hooks.py", "tampered"),
+        ("lib/plugin.py", "_hooks.py", "tampered"),
+        ("/usr/lib/plugin.py", "_hooks.py", "tampered"),
+        ("<made up>", "_hooks.py", "tampered"),
+    ],
+)
+def test_a_hook_or_helper_moved_inside_its_package_asks_for_review_and_fails_nobody(
+    usual: str, file: str, severity: str
+) -> None:
+    """A project that is a plugin, or whose conftest calls into its package, was called tampered for an honest fix."""
+    hook = "pytest_runtest_makereport"
+    event: dict[str, object] = {"e": "hook", "hook": hook, "plugin": "lib.plugin", "late": True, "file": file}
+    assert _of(event, Facts(hooks=frozenset({(hook, usual)})), file) == [("hook_from_patch", severity)]
+    other = Facts(hooks=frozenset({("pytest_runtest_call", usual)}))  # a hook that it never had
+    assert _of(event, other, file) == [("hook_from_patch", "tampered")]
+    way: dict[str, object] = {"e": "changed", "what": f"way of a report through {file}", "test": "t", "file": file}
+    known = Facts(changed=frozenset({f"way of a report through {usual}"}))
+    assert _of({**way, "when": "test"}, known, file) == [("runner_changed", severity)]
+    assert _of({**way, "when": "test"}, Facts(), file) == [("runner_changed", "tampered")]
+
+
 def test_a_project_imported_from_another_folder_is_flagged(tmp_path: Path) -> None:
     test = "import lib\ndef test_a(): assert lib.x\n"
     usual = run_probe(write_tree(tmp_path / "one", {"lib.py": "x = 1\n", "test_m.py": test}))

@@ -38,6 +38,7 @@ _REPORTING_HOOKS = frozenset(
         "pytest_sessionfinish",
     }
 )
+_WAY = "way of a report through "
 # Builtins that decide what a test's assertion means; others (print, open, input) only earn a flag.
 _DECIDING = re.compile(
     r"^builtins\.(\w*(?:Error|Exception|Exit|Interrupt|Warning|Iteration)|isinstance|issubclass|all|any|bool|len|type|"
@@ -320,6 +321,14 @@ class _Look:
             return "tampered" if self.has_control else "flag"
         return "warning" if blame == "base" else None
 
+    def _moved(self, file: str, usual: Iterable[str]) -> bool:
+        """Return whether a touched file does what one of its own package or folder does under a control.
+
+        A fix may well move a helper of the project's own plugin to another module.
+        """
+        places = {_place(known) for known in usual if self.blame(known) in ("touched", "base")}
+        return self.blame(file) == "touched" and _place(file) in places
+
     def _changed(self, event: Mapping[str, Any]) -> Iterator[Finding]:
         what, file = str(event.get("what")), str(event.get("file", ""))
         if not self.normal.changed.isdisjoint(_changed_keys(event)):
@@ -357,6 +366,10 @@ class _Look:
                 return ("flag" if known or blamed != "tampered" else "tampered") if blamed else None
             return "tampered" if self.has_control or blamed == "tampered" else "flag"
         if blamed == "tampered":
+            if what.startswith(_WAY) and self._moved(
+                file, (key.removeprefix(_WAY) for key in self.normal.changed if key.startswith(_WAY))
+            ):
+                return "flag"
             # a plugin project's trade, a builtin that decides nothing, a mock that is none of the runner's business
             spared = what.startswith(("builtins.", "unittest.mock."))
             return "flag" if spared or self.normal.is_plugin or not self.has_control else "tampered"
@@ -367,7 +380,8 @@ class _Look:
         if (hook, file) in self.normal.hooks or self.blame(file) == "base":
             return
         severity: Severity = "flag"
-        if event.get("late") and (hook in _REPORTING_HOOKS or self.blame(file) == "touched"):
+        moved = self._moved(file, (known for name, known in self.normal.hooks if name == hook))
+        if event.get("late") and not moved and (hook in _REPORTING_HOOKS or self.blame(file) == "touched"):
             severity = self._severity(file) or "flag"
         told = f"the hook {hook} was registered by {event.get('plugin')}"
         yield Finding("hook_from_patch", severity, told, file, _line(event))
@@ -390,6 +404,11 @@ class _Look:
             severity: Severity = "tampered" if self.has_control else "flag"
             told = f"a report of {event.get('id')} ({event.get('when')}) came from nowhere: no hook saw it made"
             yield Finding("report_from_nowhere", severity, told)
+
+
+def _place(file: str) -> str:
+    """Return the top-level folder of a file of the tree, an empty text for a file beside them."""
+    return file.rpartition("/")[0].split("/")[0]
 
 
 def _line(event: Mapping[str, Any]) -> int:
