@@ -296,6 +296,28 @@ def test_a_hook_or_helper_moved_inside_its_package_asks_for_review_and_fails_nob
     assert _of({**way, "when": "test"}, Facts(), file) == [("runner_changed", "tampered")]
 
 
+def test_an_assertion_that_is_swapped_only_while_a_test_runs_is_told(tmp_path: Path) -> None:
+    """A fixture of the project's calls into it around each test: at the end, and between tests, all is as it was."""
+    files = {
+        "lib.py": "import unittest, pytest\nCASE = unittest.TestCase\nREAL = CASE.assertEqual\n"
+        "RAISES = type(pytest.raises(ValueError))\nEXIT = RAISES.__exit__\n"
+        "def none(self, *given): return True\n"
+        "def clear():\n    CASE.assertEqual = none if CASE.assertEqual is REAL else REAL\n"
+        "    RAISES.__exit__ = none if RAISES.__exit__ is EXIT else EXIT\n",
+        "conftest.py": "import lib, pytest\n@pytest.fixture(autouse=True)\ndef clean():\n"
+        "    lib.clear()\n    yield\n    lib.clear()\n",
+        "test_m.py": "import unittest, pytest\nclass TestA(unittest.TestCase):\n"
+        "    def test_a(self): self.assertEqual(1, 2)\n"
+        "def test_b():\n    with pytest.raises(ValueError): pass\n",
+    }
+    ran = run_probe(write_tree(tmp_path / "t", files), test_files=("test_m.py",))
+    assert set(ran.outcomes.values()) == {"passed"}
+    critical = {event["what"] for event in _of_kind(ran, "changed") if event.get("critical")}
+    assert "unittest.case.TestCase.assertEqual" in critical
+    assert {what.rpartition(".")[2] for what in critical} == {"assertEqual", "__exit__"}
+    assert "runner_changed" in _tampered(ran, {"lib.py"}, Facts())
+
+
 def test_a_project_imported_from_another_folder_is_flagged(tmp_path: Path) -> None:
     test = "import lib\ndef test_a(): assert lib.x\n"
     usual = run_probe(write_tree(tmp_path / "one", {"lib.py": "x = 1\n", "test_m.py": test}))

@@ -17,14 +17,9 @@ import pytest
 __all__ = ["Guard"]
 
 _OWN = ("pytest", "_pytest", "pluggy", "unittest", "builtins")
-_HOOKS = (
-    "pytest_runtest_protocol",
-    "pytest_runtest_setup",
-    "pytest_runtest_call",
-    "pytest_pyfunc_call",
-    "pytest_runtest_makereport",
-    "pytest_runtest_logreport",
-    "pytest_collection_modifyitems",
+_HOOKS = tuple(
+    "pytest_runtest_protocol pytest_runtest_setup pytest_runtest_call pytest_pyfunc_call pytest_runtest_makereport "
+    "pytest_runtest_logreport pytest_collection_modifyitems".split()
 )
 # What stands between a test's exception and its report: looked at for every test, not only at the end.
 _CRITICAL = (
@@ -44,6 +39,13 @@ _CRITICAL = (
     "unittest.case.TestCase.run",
     "unittest.case.TestCase.failureException",
     "builtins.AssertionError",
+    "_pytest.python_api.RaisesContext.__exit__",
+    "_pytest.raises.RaisesExc.__exit__",
+    "unittest.case._AssertRaisesContext.__exit__",
+) + tuple(
+    "unittest.case.TestCase." + name
+    for name in "_getAssertEqualityFunc _baseAssertEqual assertEqual assertNotEqual assertTrue assertFalse assertIn "
+    "assertIs assertRaises assertSequenceEqual assertDictEqual assertMultiLineEqual assertAlmostEqual fail".split()
 )
 _WATCHED_CALLS = frozenset(
     "gc.get_objects gc.get_referrers gc.get_referents sys.settrace sys.setprofile sys.addaudithook ctypes.dlsym "
