@@ -59,7 +59,10 @@ _LOOKS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"[\"'](?:__\w*|\w*__)[\"']|\btype\s*\([^()]*,", "defines or uses special names"),
         # a plain literal is a name like any other; a computed one may be any name
         (r"\bgetattr\b(?!\s*\(\s*[^,()]+,\s*[\"'][A-Za-z_]\w*[\"']\s*[,)])", "uses names that it makes up"),
-        (r"\b(?:attrgetter|methodcaller|resolve_name|globals|locals|pydoc|BaseConfigurator)\b", "uses names that it makes up"),
+        (
+            r"\b(?:attrgetter|methodcaller|resolve_name|globals|locals|pydoc|BaseConfigurator)\b",
+            "uses names that it makes up",
+        ),
         (r"(?<![\w.])(?:exec|eval|compile|__import__)\b|\bbuiltins\b", "makes code from text"),
         (r"\b(?:importlib|import_module|runpy|pickle|marshal|dill|cloudpickle|shelve)\b", "makes code from text"),
         (r"\b(?:codecs|base64|b64decode|unhexlify|fromhex|chr|bytearray)\b", "makes code from text"),

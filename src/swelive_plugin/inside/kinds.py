@@ -4,6 +4,7 @@ A part of the probe: it rides beside it, needs the standard library, and runs on
 and whatever its methods were called in the source, it hangs below `object` as long as it lives.
 """
 
+import os
 import sys
 import types
 from typing import Any, Callable, Dict, Iterator, List, Set, Tuple
@@ -30,9 +31,10 @@ _identity = object.__hash__  # id() is announced, so it is not free
 class Kinds(object):
     """What has been seen so far: for each file of the tree, or made up, the methods and how many codes each had."""
 
-    __slots__ = ("_found", "_origin")
+    __slots__ = ("_cwd", "_found", "_origin")
 
     def __init__(self, origin: Any) -> None:
+        self._cwd = os.getcwd()
         self._origin = origin
         self._found = {}  # type: Dict[str, Dict[str, int]]
 
@@ -68,12 +70,18 @@ class Kinds(object):
                 return _OBJECT, type(value)
         code = value.__code__
         file = str(code.co_filename)
+        if file and not file.startswith("<"):
+            file = os.path.join(self._cwd, file)  # a loader may say it from the working directory
         relative = self._origin.relative(file)
         if relative != file or file.startswith("<"):
             return relative, code
         space = value.__globals__
         module = sys.modules.get(str(space.get("__name__")))
-        if isinstance(module, types.ModuleType) and _module_space(module) is space and space.get("__file__") == file:
+        if (
+            isinstance(module, types.ModuleType)
+            and _module_space(module) is space
+            and space.get("__file__") == code.co_filename
+        ):
             return "", code
         file = self._origin.file_of(code)  # reads the file: only where its name alone speaks for it
         return (file if file.startswith("<") else ""), code
