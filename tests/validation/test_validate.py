@@ -261,13 +261,21 @@ def timeless(path: Path) -> list[dict[str, Any]]:
         (["pkg/deep/tests.py"], ["pkg/deep/tests.py"]),
         (["odd/check_it.py"], ["odd/check_it.py"]),
         (["docs/x.json"], []),
+        (["only/suffixed_test.py.in"], []),
+        (["suffix/data/x.json"], ["suffix"]),
         # data that no touched module lies near: its own tests run too
         (["tests/one/test_b.py", "tests/two/data/x.yaml"], ["tests/one/test_b.py", "tests/two"]),
         (["tests/one/test_b.py", "tests/data/x.yaml"], ["tests/one/test_b.py"]),
     ],
 )
 def test_which_files_are_run_for_a_test_patch(tmp_path: Path, touched: list[str], run: list[str]) -> None:
-    for name in [*touched, "tests/test_a.py", "tests/two/test_c.py"]:
+    for name in [
+        *touched,
+        "tests/test_a.py",
+        "tests/two/test_c.py",
+        "tests/functional/sample_test.py",
+        "suffix/a_test.py",
+    ]:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("")
     assert files_of_test_patch(touched, tmp_path) == run

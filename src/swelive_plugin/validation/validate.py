@@ -371,14 +371,25 @@ def test_files_of(touched: Sequence[str], tree: Path) -> list[str]:
     for path in touched:
         if path in modules or path.endswith(("conftest.py", "__init__.py")):
             continue
-        folder = posixpath.dirname(path)
-        while folder and not any(_TEST_MODULE.search(entry.name) for entry in _files(tree / folder)):
-            folder = posixpath.dirname(folder)
+        folder = _nearest(posixpath.dirname(path), tree)
         if folder and not any(module.startswith(f"{folder}/") for module in modules):
             folders.add(folder)
     if modules or folders:
         return [*modules, *sorted(folders)]
     return [path for path in touched if path.endswith(".py") and posixpath.basename(path) != "conftest.py"]
+
+
+def _nearest(folder: str, tree: Path) -> str:
+    """Return the nearest folder, from ``folder`` upwards, that holds test modules; empty where none does.
+
+    Names like ``test_x.py`` come first: a linter's sample may well be called ``using_constant_test.py``.
+    """
+    above = [folder[:end] for end in range(len(folder), 0, -1) if end == len(folder) or folder[end] == "/"]
+    for named in (re.compile(r"test_[^/]*\.py$"), _TEST_MODULE):
+        for each in above:
+            if any(named.match(entry.name) for entry in _files(tree / each)):
+                return each
+    return ""
 
 
 def _files(folder: Path) -> list[Path]:
