@@ -110,7 +110,7 @@ def _hidden_by_date(recipe: Recipe, log: str) -> Recipe | None:
         return None
     return replace(
         recipe, exceptions={**recipe.exceptions, package: date},
-        reasons=(*recipe.reasons, f"{package} is hidden by the cut-off: its own is {date[:10]}"),
+        reasons=(*recipe.reasons, f"no upload of {package} before the cut-off can be used: its own is {date[:10]}"),
     )  # fmt: skip
 
 

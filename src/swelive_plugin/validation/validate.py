@@ -43,6 +43,7 @@ from swelive_plugin.workspace.mirror import ensure_mirror, repo_url
 __all__ = ["Options", "Run", "Validation", "test_files_of", "validate"]
 
 _TEST_MODULE = re.compile(r"(?:^|/)(?:test_[^/]*|[^/]*_tests?|tests)\.py$")
+_TEST_FIRST = re.compile(r"test_[^/]*\.py$")
 _EVIDENCE_LINES = 20
 
 
@@ -385,7 +386,7 @@ def _nearest(folder: str, tree: Path) -> str:
     Names like ``test_x.py`` come first: a linter's sample may well be called ``using_constant_test.py``.
     """
     above = [folder[:end] for end in range(len(folder), 0, -1) if end == len(folder) or folder[end] == "/"]
-    for named in (re.compile(r"test_[^/]*\.py$"), _TEST_MODULE):
+    for named in (_TEST_FIRST, _TEST_MODULE):
         for each in above:
             if any(named.match(entry.name) for entry in _files(tree / each)):
                 return each
