@@ -15,9 +15,9 @@ from pathlib import Path
 
 from swelive_plugin import Instance, load_instances
 from swelive_plugin.errors import SweliveError
-from swelive_plugin.grading.looks import look_at_files
 from swelive_plugin.grading.tree import python_sources
-from swelive_plugin.grading.words import scan_patch
+from swelive_plugin.integrity.patch_scan import scan_patch
+from swelive_plugin.integrity.source_scan import scan_sources
 from swelive_plugin.workspace.git import run_git
 from swelive_plugin.workspace.mirror import ensure_mirror, repo_url
 from swelive_plugin.workspace.patch import touched_paths
@@ -40,7 +40,7 @@ def looked_at(row: Instance, template: str, cache: Path) -> bool:
             tree.mkdir(exist_ok=True)
             only = [f"--include={path}" for path in paths]
             run_git("apply", *only, "-", cwd=tree, input=row.patch.encode("utf-8", "surrogateescape"))
-            return bool(look_at_files(python_sources(base, tree, paths)))
+            return bool(scan_sources(python_sources(base, tree, paths)))
     except SweliveError as error:
         print(f"  {row.instance_id}: files not looked at: {str(error)[:80]}")
         return False
@@ -63,7 +63,7 @@ def main() -> None:
                 more = {"hidden": row.test_patch, "told": row.problem_statement}
                 found = scan_patch(row.patch, known=row.patch, **more)
                 unknown = scan_patch(row.patch, **more)
-                look = any(finding.severity == "look" for finding in found)
+                look = any(finding.severity == "suspicious" for finding in found)
                 if options.repo_url and not look:
                     look = looked_at(row, options.repo_url, options.cache or Path(temporary))
                 counts[0] += 1

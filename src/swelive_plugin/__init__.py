@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from swelive_plugin.core.verdict import Status, Verdict
     from swelive_plugin.errors import SweliveError
     from swelive_plugin.grading.batch import grade_all
-    from swelive_plugin.grading.grade import grade
+    from swelive_plugin.grading.pipeline import grade
     from swelive_plugin.grading.settings import Settings
     from swelive_plugin.library import score_file
     from swelive_plugin.sources.instances import load_instances

@@ -22,15 +22,15 @@ from swelive_plugin.core.outcome import reduce_events, with_prefix
 from swelive_plugin.core.policy import Scope, scope_named
 from swelive_plugin.core.scoring import score
 from swelive_plugin.core.verdict import Integrity, Reason, Status, Verdict
+from swelive_plugin.deselected import Deselected, without_deselected
 from swelive_plugin.errors import SweliveError
 from swelive_plugin.extensions import policy_named
-from swelive_plugin.grading.integrity import loaded_plugins
-from swelive_plugin.narrowing import Narrowing, without_narrowed
+from swelive_plugin.integrity.judge import loaded_plugins
 from swelive_plugin.readers.events import parse_events
 from swelive_plugin.reports.json_report import write_verdict
 from swelive_plugin.sources.instances import load_instances
 
-__all__ = ["Request", "Witness", "request_from"]
+__all__ = ["CrashSupervisor", "Request", "request_from"]
 
 _DONE = b'{"e":"done"}\n'
 _LOOK_S = 0.05
@@ -45,7 +45,7 @@ class Request:
     policy: str
     report: str
     root: Path
-    narrowing: Narrowing = field(default_factory=Narrowing)
+    deselected: Deselected = field(default_factory=Deselected)
 
     def begin(self) -> None:
         """Write a report that says that there is no verdict yet: what a kill leaves must not be an older one.
@@ -74,7 +74,7 @@ class Request:
             root=str(self.root),
         )
         verdict = self._without_hidden_tests(verdict)
-        return without_narrowed(verdict, session, self.narrowing, root=str(self.root))
+        return without_deselected(verdict, session, self.deselected, root=str(self.root))
 
     def write(self, verdict: Verdict) -> str:
         """Write the report; return what a person is told about it, also where it can't be written."""
@@ -133,7 +133,7 @@ def _changed_since(root: Path, instance: Instance) -> frozenset[str]:
     return frozenset(name for name in names if name) - hidden
 
 
-class Witness:
+class CrashSupervisor:
     """A pipe from the child that runs the session to the parent that only watches."""
 
     def __init__(self) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from swelive_plugin.core.instance import Instance
 from swelive_plugin.core.outcome import Outcome, Session
 from swelive_plugin.core.policy import Policy, Scope, scope_named
-from swelive_plugin.core.relocate import overlaps, relocated
+from swelive_plugin.core.rebase_ids import overlaps, relocated
 from swelive_plugin.core.scoring import files_to_run, score
 from swelive_plugin.core.testid import file_of, is_test_id
 from swelive_plugin.core.verdict import Integrity, Reason, Status, Verdict

@@ -19,8 +19,8 @@ import pytest
 
 if TYPE_CHECKING:
     from swelive_plugin.core.verdict import Verdict
-    from swelive_plugin.inprocess import Request, Witness
-    from swelive_plugin.narrowing import Narrowing
+    from swelive_plugin.deselected import Deselected
+    from swelive_plugin.inprocess import CrashSupervisor, Request
 
 # option: (help, what stands in when nobody says anything)
 _OPTIONS: dict[str, tuple[str, str]] = {
@@ -65,19 +65,19 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
     """Run the session in a child, so that code which takes the process down can't have the last word."""
     if hasattr(config, "workerinput") or not _option(config, "instance") or not _runs_tests(config):
         return None
-    request = dataclasses.replace(_request(config), narrowing=_narrowing(config))
+    request = dataclasses.replace(_request(config), deselected=_deselected(config))
     # children must not inherit the wish: a project that tests pytest starts sessions of its own
     os.environ.pop("SWELIVE_INSTANCE", None)
     from swelive_plugin.errors import SweliveError
-    from swelive_plugin.inprocess import Witness
+    from swelive_plugin.inprocess import CrashSupervisor
 
     try:
         request.begin()
     except SweliveError as error:
         _say(config, [f"swelive: {error}"], sys.stderr)
         return 2
-    witness = Witness()
-    config.stash[_GRADER] = _Grader(config, request, witness)
+    supervisor = CrashSupervisor()
+    config.stash[_GRADER] = _Grader(config, request, supervisor)
     if not hasattr(os, "fork") or getattr(config.option, "usepdb", False):
         return None
     session = config.pluginmanager.subset_hook_caller("pytest_cmdline_main", [sys.modules[__name__]])
@@ -91,7 +91,7 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
     def broken(lines: list[bytes], stopped: bool) -> int:
         return _tell(config, request.verdict(lines, timed_out=stopped), request)
 
-    return witness.watch(run, broken)
+    return supervisor.watch(run, broken)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -123,12 +123,12 @@ def _request(config: pytest.Config) -> Request:
         raise SystemExit(2) from None
 
 
-def _narrowing(config: pytest.Config) -> Narrowing:
+def _deselected(config: pytest.Config) -> Deselected:
     """Return what the arguments of the very command line narrow: `config.option` holds an ini file's as well."""
-    from swelive_plugin.narrowing import Narrowing
+    from swelive_plugin.deselected import Deselected
 
     given = config._parser.parse_known_args(list(map(str, config.invocation_params.args)))
-    return Narrowing.of(given, Path(str(config.invocation_params.dir)))
+    return Deselected.of(given, Path(str(config.invocation_params.dir)))
 
 
 def _say(config: pytest.Config, lines: list[str], stream: TextIO) -> None:
@@ -150,9 +150,9 @@ def _tell(config: pytest.Config, verdict: Verdict, request: Request) -> int:
 
 
 def _join_as_worker(config: pytest.Config) -> None:
-    from swelive_plugin import probe
+    from swelive_plugin.probe import recorder
 
-    probe.pytest_configure(config)
+    recorder.pytest_configure(config)
 
 
 def _option(config: pytest.Config, name: str) -> str:
@@ -166,19 +166,19 @@ def _option(config: pytest.Config, name: str) -> str:
 class _Grader:
     """One graded session: collects the probe's events and scores them when the session ends."""
 
-    def __init__(self, config: pytest.Config, request: Request, witness: Witness) -> None:
+    def __init__(self, config: pytest.Config, request: Request, supervisor: CrashSupervisor) -> None:
         self.config = config
         self.request = request
-        self.witness = witness
+        self.supervisor = supervisor
         self.verdict: Verdict | None = None
         self.told = ""
 
     def join(self) -> None:
         """Take part in the session: choose what to run, and record."""
         from swelive_plugin.core.scoring import files_to_run
-        from swelive_plugin.probe import Recorder
+        from swelive_plugin.probe.recorder import Recorder
 
-        self.recorder = Recorder(self.witness.record)  # made here, since a recorder is silent after a fork
+        self.recorder = Recorder(self.supervisor.record)  # made here, since a recorder is silent after a fork
         self.config.pluginmanager.register(self.recorder, "swelive-recorder")
         self.config.pluginmanager.register(self, "swelive-grader")
         if not _named_by_person(self.config):
@@ -195,7 +195,7 @@ class _Grader:
 
         yield
         self.recorder.end(int(getattr(session, "exitstatus", exitstatus)))
-        self.verdict = self.request.verdict(self.witness.lines)
+        self.verdict = self.request.verdict(self.supervisor.lines)
         self.told = self.request.write(self.verdict)
         session.exitstatus = exit_code(self.verdict.status)
 

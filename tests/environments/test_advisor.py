@@ -14,8 +14,8 @@ import pytest
 
 from swelive_plugin.environments import Environment, Trial
 from swelive_plugin.environments.advisor import Advisor, advisor_from_environment, edited
-from swelive_plugin.environments.recipe import Recipe
 from swelive_plugin.environments.search import search
+from swelive_plugin.recipes.recipe import Recipe
 
 RECIPE = Recipe(project="mylib", requirements=("pytest", "attrs==1"), extras=("test",))
 

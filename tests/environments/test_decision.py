@@ -11,10 +11,10 @@ import pytest
 from swelive_plugin.core.instance import Instance, instance_from_row
 from swelive_plugin.environments import Environment, Trial
 from swelive_plugin.environments.provider import UvProvider
-from swelive_plugin.environments.recipe import Recipe
 from swelive_plugin.environments.search import SEARCHED_BY
 from swelive_plugin.environments.store import Choice, Store
 from swelive_plugin.errors import EnvironmentBuildError
+from swelive_plugin.recipes.recipe import Recipe
 from swelive_plugin.sandbox.plain import Plain
 
 INSTANCE = instance_from_row({"instance_id": "o__p-1", "repo": "o/p", "base_commit": "1" * 40})

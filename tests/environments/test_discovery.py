@@ -7,12 +7,12 @@ from datetime import datetime, timezone
 
 import pytest
 
-from swelive_plugin.environments.declared import read_declared
-from swelive_plugin.environments.hints import read_hints
-from swelive_plugin.environments.listing import FolderFiles, MemoryFiles
-from swelive_plugin.environments.pytest_needs import distribution_of, imports_of, needs_of_configuration, needs_of_tests
-from swelive_plugin.environments.recipe import Recipe, discover, recipe_from_toml, recipe_to_toml
 from swelive_plugin.errors import UsageError
+from swelive_plugin.recipes.declared import read_declared
+from swelive_plugin.recipes.hints import read_hints
+from swelive_plugin.recipes.listing import FolderFiles, MemoryFiles
+from swelive_plugin.recipes.pytest_needs import distribution_of, imports_of, needs_of_configuration, needs_of_tests
+from swelive_plugin.recipes.recipe import Recipe, discover, recipe_from_toml, recipe_to_toml
 
 DATE = datetime(2024, 10, 18, tzinfo=timezone.utc)
 MINORS = [(3, 9), (3, 10), (3, 11), (3, 12)]

@@ -6,7 +6,7 @@ from datetime import datetime, timezone
 
 import pytest
 
-from swelive_plugin.environments.era import cutoff_for, parse_minor, rank_minors, visible_exceptions
+from swelive_plugin.recipes.era import cutoff_for, parse_minor, rank_minors, visible_exceptions
 
 HERE = [(3, minor) for minor in range(6, 14)]
 

@@ -10,8 +10,8 @@ import pytest
 from swelive_plugin.core.instance import instance_from_row
 from swelive_plugin.environments import Environment
 from swelive_plugin.environments.provider import UvProvider
-from swelive_plugin.environments.recipe import Recipe, recipe_to_toml
 from swelive_plugin.errors import EnvironmentBuildError, NoInterpreter
+from swelive_plugin.recipes.recipe import Recipe, recipe_to_toml
 from swelive_plugin.sandbox.plain import Plain
 
 RECIPE = Recipe(name="tests", python="3.9", requirements=("attrs",))

@@ -17,12 +17,12 @@ from swelive_plugin.core.instance import Instance
 from swelive_plugin.environments import VENV, Environment, Trial
 from swelive_plugin.environments.interpreters import find_interpreters
 from swelive_plugin.environments.provider import UvProvider, describe
-from swelive_plugin.environments.recipe import Recipe, recipe_to_toml
 from swelive_plugin.environments.search import search
 from swelive_plugin.environments.uv import find_uv, mounts_and_variables
 from swelive_plugin.errors import EnvironmentBuildError, InfraError, NoInterpreter
 from swelive_plugin.extensions import environment_provider
 from swelive_plugin.grading.settings import Settings
+from swelive_plugin.recipes.recipe import Recipe, recipe_to_toml
 from swelive_plugin.sandbox import Command, Limits, Mount, Sandbox
 from swelive_plugin.sandbox.find import find_sandbox
 from swelive_plugin.sandbox.plain import Plain

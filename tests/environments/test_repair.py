@@ -18,11 +18,11 @@ from swelive_plugin.environments.build import (
     split_lock,
 )
 from swelive_plugin.environments.interpreters import Interpreter, find_interpreters, no_interpreter
-from swelive_plugin.environments.recipe import Recipe
 from swelive_plugin.environments.repair import repaired
-from swelive_plugin.environments.requirements import from_line
 from swelive_plugin.environments.search import Found, cause_of, lesson, search
 from swelive_plugin.errors import EnvironmentBuildError
+from swelive_plugin.recipes.recipe import Recipe
+from swelive_plugin.recipes.requirements import from_line
 from swelive_plugin.sandbox import Completed
 
 RECIPE = Recipe(

@@ -6,8 +6,8 @@ from __future__ import annotations
 import pytest
 from packaging.requirements import Requirement
 
-from swelive_plugin.environments.listing import MemoryFiles
-from swelive_plugin.environments.requirements import (
+from swelive_plugin.recipes.listing import MemoryFiles
+from swelive_plugin.recipes.requirements import (
     from_line,
     from_poetry,
     loosened,

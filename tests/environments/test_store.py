@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from swelive_plugin.environments.recipe import Recipe
 from swelive_plugin.environments.store import Choice, Store, atomic_write, make_read_only, settle_times
 from swelive_plugin.errors import InfraError
+from swelive_plugin.recipes.recipe import Recipe
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from swelive_plugin.core.prediction import Prediction
 from swelive_plugin.core.verdict import Status, Verdict
 from swelive_plugin.errors import UsageError
 from swelive_plugin.grading import launch, session
-from swelive_plugin.grading.grade import grade
+from swelive_plugin.grading.pipeline import grade
 from swelive_plugin.grading.settings import Settings
 from tests.grading.conftest import BASE, GOLD, TESTS
 from tests.host import Project, diff_of, make_project
@@ -196,7 +196,7 @@ def test_a_defect_of_ours_is_an_error_with_its_traceback_kept(
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("a defect")
 
-    monkeypatch.setattr("swelive_plugin.grading.grade.ensure_mirror", broken)
+    monkeypatch.setattr("swelive_plugin.grading.pipeline.ensure_mirror", broken)
     verdict = grade(project.instance, "x", settings, folder=tmp_path / "report")
     assert (verdict.status, verdict.reward, codes(verdict)) == (Status.ERROR, None, ["internal_error"])
     assert "RuntimeError: a defect" in (tmp_path / "report" / "error.txt").read_text()

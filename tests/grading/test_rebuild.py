@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from swelive_plugin.core.verdict import Reason, Status, Verdict
-from swelive_plugin.grading.grade import grade
+from swelive_plugin.grading.pipeline import grade
 from swelive_plugin.grading.settings import Settings
 from swelive_plugin.validation.derive import DropReason
 from swelive_plugin.validation.validate import Options, validate

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from swelive_plugin.core.compiled import Compiled, why_rebuild
+from swelive_plugin.core.extension_modules import Compiled, why_rebuild
 from swelive_plugin.core.verdict import RebuildReport, Status, Verdict
 from swelive_plugin.environments import Environment
 from swelive_plugin.grading.rebuild import (

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from swelive_plugin.core.outcome import Outcome, Session, reduce_events
-from swelive_plugin.grading.integrity import ChannelRead, read_channel
 from swelive_plugin.grading.launch import Channel, Launch, copy_probe, launch_argv, pytest_args, write_config
+from swelive_plugin.integrity.judge import ChannelRead, read_channel
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Ran:
     @property
     def events(self) -> list[dict[str, Any]]:
         """What the recorder wrote, without the guard's and the canaries' records and without numbers."""
-        own = ("changed", "hook", "saw", "kinds", "modules", "plugins", "canaries")
+        own = ("changed", "hook", "saw", "comparison_methods", "modules", "plugins", "canaries")
         return [
             {key: value for key, value in event.items() if key not in ("n", "k")}
             for event in self.read.events

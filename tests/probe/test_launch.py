@@ -176,14 +176,14 @@ def test_the_command_line_keeps_site_away_and_names_the_copied_probe(tmp_path: P
     probe = copy_probe(tmp_path)
     assert launch_argv("python", (3, 6), str(probe), "c.json") == ("python", "-S", str(probe), "c.json")
     assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "swelive_call_monitor.py",
         "swelive_canaries.py",
         "swelive_channel.py",
+        "swelive_comparison_methods.py",
         "swelive_guard.py",
-        "swelive_kinds.py",
         "swelive_origin.py",
         "swelive_probe.py",
         "swelive_start.py",
-        "swelive_witness.py",
     ]
 
 

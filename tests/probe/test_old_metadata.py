@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from swelive_plugin.inside import start
+from swelive_plugin.probe import start
 
 
 def test_entry_points_are_found_where_the_backport_takes_no_path(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from swelive_plugin.grading.integrity import Facts, judge
+from swelive_plugin.integrity.judge import Facts, judge
 
 from .support import run_probe, write_tree
 

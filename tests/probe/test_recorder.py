@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from swelive_plugin.probe import Recorder
+from swelive_plugin.probe.recorder import Recorder
 
 from .support import run_probe, write_tree
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from swelive_plugin.core.verdict import Status
-from swelive_plugin.grading.grade import grade
+from swelive_plugin.grading.pipeline import grade
 from swelive_plugin.grading.settings import Settings
 from tests.host import Project, diff_of, make_project
 

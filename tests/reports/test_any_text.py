@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swelive_plugin.core.verdict import Reason, Status, Verdict
-from swelive_plugin.reports._files import json_bytes, visible
+from swelive_plugin.files import json_bytes, visible
 from swelive_plugin.reports.json_report import results_of, verdict_as_dict
 from swelive_plugin.reports.junit import junit_bytes
 from swelive_plugin.reports.markdown import markdown_summary

@@ -11,7 +11,7 @@ import pytest
 
 from swelive_plugin.core.verdict import Status, Verdict
 from swelive_plugin.errors import InfraError, UsageError
-from swelive_plugin.reports._files import write_atomically
+from swelive_plugin.files import write_atomically
 from swelive_plugin.reports.json_report import (
     Results,
     cause_of,

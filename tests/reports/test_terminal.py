@@ -110,7 +110,7 @@ def test_summary_of_a_run() -> None:
 
 def test_review_names_the_attempt_and_the_first_finding() -> None:
     """Defect: only the id was told, also where one of five attempts was meant."""
-    two = (Finding("a", "look", "looked"), Finding("b", "flag", "first\nflag"), Finding("c", "flag", "second"))
+    two = (Finding("a", "suspicious", "looked"), Finding("b", "flag", "first\nflag"), Finding("c", "flag", "second"))
     flagged = replace(RESOLVED, attempt=2, integrity=Integrity(findings=two))
     assert summary_lines(results_of([RESOLVED, flagged]))[-1] == (
         "  review asked for: a__b-1 (attempt 2): first flag (and 1 more)"

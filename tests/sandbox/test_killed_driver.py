@@ -17,7 +17,7 @@ DRIVER = """
 import os, signal, sys
 from pathlib import Path
 from swelive_plugin.sandbox import Command, Mount
-from swelive_plugin.sandbox._gate import Gate
+from swelive_plugin.sandbox.gate import Gate
 from swelive_plugin.sandbox.find import find_sandbox
 
 def die(*_):

@@ -17,7 +17,7 @@ import pytest
 
 from swelive_plugin.errors import Interrupted, SandboxError
 from swelive_plugin.sandbox import Command, Limits, Mount, Sandbox
-from swelive_plugin.sandbox._supervise import Usage, Watch, interrupt_all
+from swelive_plugin.sandbox.processes import Usage, Watch, interrupt_all
 from tests.sandbox.conftest import PYTHON, Run
 
 MIB = 1024 * 1024

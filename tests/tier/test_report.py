@@ -17,7 +17,7 @@ from swelive_plugin.tier.run import Attempt
 
 def row(agent: str, task: str, status: str, *, number: int = 1, month: str = "", **attempt: object) -> Row:
     flagged = attempt.pop("review", False)
-    findings = (Finding("x", "flag", "look"),) if flagged else ()
+    findings = (Finding("x", "flag", "suspicious"),) if flagged else ()
     return Row(
         agent,
         task,

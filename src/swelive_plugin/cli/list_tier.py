@@ -15,7 +15,7 @@ from swelive_plugin.cli.options import Named
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(tier: Path, as_json: bool) -> int:
     """List the tasks of TIER: id, repository, month, difficulty, and the first line of the issue."""
-    from swelive_plugin.reports._files import visible
+    from swelive_plugin.files import visible
     from swelive_plugin.tier.layout import read_tier
 
     tasks = read_tier(tier).tasks

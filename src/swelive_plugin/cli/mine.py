@@ -48,8 +48,8 @@ def command(
 
     Exit: 0, or 1 if there was none.
     """
+    from swelive_plugin.files import write_atomically
     from swelive_plugin.mining import mine
-    from swelive_plugin.reports._files import write_atomically
     from swelive_plugin.validation.batch import json_lines
 
     mined = mine(repository, branch=branch, since=since, until=until, limit=limit, repo=repo, max_files=max_files)

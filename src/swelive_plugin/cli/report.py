@@ -26,7 +26,7 @@ def command(runs: tuple[Path, ...], form: str, output: Path | None) -> int:
     Resolved tasks with a 95 % interval (Wilson), pass@k, whether two agents differ by more than chance (McNemar,
     exact), time, edited tests, integrity flags and cost; per repository, month and difficulty; what each alone solved.
     """
-    from swelive_plugin.reports._files import write_atomically
+    from swelive_plugin.files import write_atomically
     from swelive_plugin.tier import report
 
     render = {"text": report.as_text, "json": report.as_json, "markdown": report.as_markdown}[form]

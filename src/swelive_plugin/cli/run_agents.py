@@ -94,8 +94,8 @@ def command(
     RUN/<agent>/predictions.jsonl. Exit: 0 when the run finished, 2 usage, 3 if our side failed for some: run again.
     """
     from swelive_plugin.core.verdict import EXIT_NO_VERDICT, Verdict
+    from swelive_plugin.files import visible
     from swelive_plugin.grading.run_folder import UNFINISHED
-    from swelive_plugin.reports._files import visible
     from swelive_plugin.tier.agents import Surroundings, agents_of
     from swelive_plugin.tier.layout import read_tier
     from swelive_plugin.tier.report import as_json as json_of

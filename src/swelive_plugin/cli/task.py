@@ -46,7 +46,7 @@ def check(task: Path, folder: Path, output: Path | None, as_json: bool) -> int:
 
     from swelive_plugin.core.prediction import Prediction
     from swelive_plugin.core.verdict import NO_VERDICT, exit_code
-    from swelive_plugin.grading.grade import grade
+    from swelive_plugin.grading.pipeline import grade
     from swelive_plugin.reports.json_report import verdict_as_dict, write_verdict
     from swelive_plugin.reports.terminal import verdict_lines
     from swelive_plugin.tier.layout import read_task

@@ -63,7 +63,7 @@ def command(
     from collections import Counter
 
     from swelive_plugin.core.verdict import EXIT_NO_VERDICT
-    from swelive_plugin.reports._files import visible
+    from swelive_plugin.files import visible
     from swelive_plugin.sources.instances import load_instances
     from swelive_plugin.validation.batch import validate_all
     from swelive_plugin.validation.validate import Options, Validation
@@ -100,7 +100,7 @@ def command(
 
 def line_of(validation: object) -> str:
     """Return one line on a validation."""
-    from swelive_plugin.reports._files import visible
+    from swelive_plugin.files import visible
     from swelive_plugin.validation.validate import Validation
 
     assert isinstance(validation, Validation)

@@ -46,7 +46,7 @@ class Status(str, Enum):
 NO_VERDICT = frozenset({Status.INVALID_INSTANCE, Status.ENV_ERROR, Status.ERROR, Status.INCOMPLETE})
 
 Judgement = Literal["pass", "fail", "left_out"]
-Severity = Literal["tampered", "flag", "warning", "look"]
+Severity = Literal["tampered", "flag", "warning", "suspicious"]
 
 
 def reward_of(status: Status) -> float | None:
@@ -79,7 +79,7 @@ class Reason:
 class Finding:
     """One thing that an integrity check saw. Only ``tampered`` changes the verdict; a ``flag`` asks for review.
 
-    A ``look`` asks nobody: it makes the mutation control run, as a flag does.
+    A ``suspicious`` one asks nobody: it makes the mutation control run, as a flag does.
     """
 
     code: str

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from swelive_plugin.core.compiled import Compiled
+from swelive_plugin.core.extension_modules import Compiled
 from swelive_plugin.core.instance import Instance
-from swelive_plugin.environments.recipe import Recipe
+from swelive_plugin.recipes.recipe import Recipe
 from swelive_plugin.sandbox import Mount, Sandbox
 
 __all__ = ["SYSTEM_PATH", "TESTBED", "VENV", "Environment", "EnvironmentProvider"]

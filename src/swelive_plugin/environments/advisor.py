@@ -17,9 +17,9 @@ from typing import Any
 
 from packaging.requirements import InvalidRequirement, Requirement
 
-from swelive_plugin.environments.era import parse_minor
-from swelive_plugin.environments.recipe import Recipe, recipe_to_toml
-from swelive_plugin.environments.requirements import merged, name_of
+from swelive_plugin.recipes.era import parse_minor
+from swelive_plugin.recipes.recipe import Recipe, recipe_to_toml
+from swelive_plugin.recipes.requirements import merged, name_of
 
 __all__ = ["Advisor", "advisor_from_environment"]
 

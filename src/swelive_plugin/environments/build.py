@@ -23,10 +23,10 @@ from packaging.utils import canonicalize_name
 
 from swelive_plugin.environments import TESTBED, VENV
 from swelive_plugin.environments.interpreters import Interpreter
-from swelive_plugin.environments.recipe import Recipe
 from swelive_plugin.environments.released import take_released_files
 from swelive_plugin.environments.uv import Uv, mounts_and_variables
 from swelive_plugin.errors import EnvironmentBuildError, InfraError, SweliveError
+from swelive_plugin.recipes.recipe import Recipe
 from swelive_plugin.sandbox import Command, Completed, Limits, Mount, Sandbox
 
 __all__ = ["BuildRoom", "BuildStopped", "build_venv", "environment_key", "layout_of", "resolve_lock"]

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from swelive_plugin.environments.era import Minor
 from swelive_plugin.errors import NoInterpreter
+from swelive_plugin.recipes.era import Minor
 
 __all__ = ["Interpreter", "find_interpreters", "no_interpreter"]
 

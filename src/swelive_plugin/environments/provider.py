@@ -13,7 +13,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from swelive_plugin.core.compiled import Compiled
+from swelive_plugin.core.extension_modules import Compiled
 from swelive_plugin.core.instance import Instance
 from swelive_plugin.environments import SYSTEM_PATH, VENV, Environment, Trial
 from swelive_plugin.environments.advisor import advisor_from_environment
@@ -29,23 +29,23 @@ from swelive_plugin.environments.build import (
     resolve_lock,
     site_folders,
 )
-from swelive_plugin.environments.compiled import (
+from swelive_plugin.environments.extension_builds import (
     BUILD_ENV,
     compiled_as_dict,
     compiled_from,
     find_artefacts,
     keep_compiled,
 )
-from swelive_plugin.environments.declared import read_declared
-from swelive_plugin.environments.era import parse_minor
 from swelive_plugin.environments.interpreters import Interpreter, find_interpreters, no_interpreter
-from swelive_plugin.environments.listing import FolderFiles
-from swelive_plugin.environments.recipe import Recipe, discover, recipe_from_toml, recipe_to_toml
 from swelive_plugin.environments.repair import repaired
 from swelive_plugin.environments.search import SEARCHED_BY, Attempt, Found, search
 from swelive_plugin.environments.store import Choice, Store, atomic_write, free_mib, make_read_only, settle_times
 from swelive_plugin.environments.uv import find_uv
 from swelive_plugin.errors import EnvironmentBuildError, InfraError, NoInterpreter, UsageError
+from swelive_plugin.recipes.declared import read_declared
+from swelive_plugin.recipes.era import parse_minor
+from swelive_plugin.recipes.listing import FolderFiles
+from swelive_plugin.recipes.recipe import Recipe, discover, recipe_from_toml, recipe_to_toml
 from swelive_plugin.sandbox import Mount, Sandbox
 from swelive_plugin.workspace.checkout import export_tree, remove_tree
 from swelive_plugin.workspace.git import run_git

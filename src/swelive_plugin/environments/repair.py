@@ -8,9 +8,9 @@ from datetime import datetime, timedelta
 
 from packaging.utils import canonicalize_name
 
-from swelive_plugin.environments.pytest_needs import distribution_of
-from swelive_plugin.environments.recipe import Recipe
-from swelive_plugin.environments.requirements import loosened, merged, name_of
+from swelive_plugin.recipes.pytest_needs import distribution_of
+from swelive_plugin.recipes.recipe import Recipe
+from swelive_plugin.recipes.requirements import loosened, merged, name_of
 
 __all__ = ["repaired"]
 

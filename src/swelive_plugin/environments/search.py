@@ -15,12 +15,12 @@ from packaging.utils import canonicalize_name
 from swelive_plugin._version import __version__
 from swelive_plugin.environments import Environment, Trial
 from swelive_plugin.environments.build import BuildStopped, locked_versions
-from swelive_plugin.environments.era import parse_minor
-from swelive_plugin.environments.known_names import FIXTURES, INI_KEYS, MARKERS, OPTIONS
-from swelive_plugin.environments.pytest_needs import distribution_of
-from swelive_plugin.environments.recipe import Recipe
-from swelive_plugin.environments.requirements import name_of
 from swelive_plugin.errors import EnvironmentBuildError
+from swelive_plugin.recipes.era import parse_minor
+from swelive_plugin.recipes.known_names import FIXTURES, INI_KEYS, MARKERS, OPTIONS
+from swelive_plugin.recipes.pytest_needs import distribution_of
+from swelive_plugin.recipes.recipe import Recipe
+from swelive_plugin.recipes.requirements import name_of
 
 __all__ = ["SEARCHED_BY", "Attempt", "Found", "cause_of", "lesson", "search", "words_of_lacks"]
 

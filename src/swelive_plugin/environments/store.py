@@ -28,8 +28,8 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from swelive_plugin.environments.recipe import Recipe, recipe_from_toml, recipe_to_toml
 from swelive_plugin.errors import InfraError, UsageError
+from swelive_plugin.recipes.recipe import Recipe, recipe_from_toml, recipe_to_toml
 from swelive_plugin.workspace.checkout import remove_tree
 
 __all__ = ["Choice", "Kept", "Store", "atomic_write"]

@@ -12,7 +12,7 @@ from swelive_plugin.core.prediction import Prediction
 from swelive_plugin.core.verdict import Verdict
 from swelive_plugin.errors import UsageError
 from swelive_plugin.extensions import policy_named, sandbox_named
-from swelive_plugin.grading.grade import grade
+from swelive_plugin.grading.pipeline import grade
 from swelive_plugin.grading.pool import in_pool
 from swelive_plugin.grading.run_folder import RunFolder
 from swelive_plugin.grading.settings import Settings, scratch

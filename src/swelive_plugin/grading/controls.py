@@ -20,7 +20,7 @@ from swelive_plugin.core.policy import ControlOutcome, Controls, Scope
 from swelive_plugin.core.scoring import files_to_run, score
 from swelive_plugin.core.verdict import Verdict
 from swelive_plugin.environments import Environment, Trial
-from swelive_plugin.grading.integrity import Facts, facts
+from swelive_plugin.files import json_bytes, write_atomically
 from swelive_plugin.grading.launch import probe_fingerprint
 from swelive_plugin.grading.rebuild import (
     BUILD_OUTPUT,
@@ -35,7 +35,7 @@ from swelive_plugin.grading.rebuild import (
 from swelive_plugin.grading.session import read_session_folder, run_session
 from swelive_plugin.grading.settings import Progress, Settings, scratch
 from swelive_plugin.grading.tree import make_graded_tree
-from swelive_plugin.reports._files import json_bytes, write_atomically
+from swelive_plugin.integrity.judge import Facts, facts
 from swelive_plugin.sandbox import Sandbox
 from swelive_plugin.workspace.checkout import remove_tree
 from swelive_plugin.workspace.graded import Application

@@ -34,8 +34,8 @@ __all__ = [
 PROBE_NAME = "swelive_probe.py"
 """The probe's name where it rides: not ``probe``, which a project may use."""
 
-PARTS = ("channel", "start", "origin", "kinds", "guard", "witness", "canaries")
-"""The modules of `swelive_plugin.inside` that ride beside it, as ``swelive_<name>.py``."""
+PARTS = ("channel", "start", "origin", "comparison_methods", "guard", "call_monitor", "canaries")
+"""The modules of `swelive_plugin.probe` that ride beside it, as ``swelive_<name>.py``."""
 
 OPTIONS: tuple[tuple[str, Any], ...] = (
     # stop early
@@ -97,18 +97,18 @@ class Launch:
 @cache
 def probe_fingerprint() -> str:
     """Return a short hash of all that rides inside: what one probe recorded is no measure for another's sessions."""
-    home = Path(swelive_plugin.__file__).parent
-    files = [home / "probe.py", *(home / "inside" / f"{part}.py" for part in PARTS)]
+    home = Path(swelive_plugin.__file__).parent / "probe"
+    files = [home / "recorder.py", *(home / f"{part}.py" for part in PARTS)]
     return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:16]
 
 
 def copy_probe(folder: Path) -> Path:
     """Return the path of the probe's copy in ``folder``; its parts lie beside it. Nothing else of ours rides inside."""
     folder.mkdir(parents=True, exist_ok=True)
-    home = Path(swelive_plugin.__file__).parent
+    home = Path(swelive_plugin.__file__).parent / "probe"
     for part in PARTS:
-        shutil.copyfile(home / "inside" / f"{part}.py", folder / f"swelive_{part}.py")
-    return Path(shutil.copyfile(home / "probe.py", folder / PROBE_NAME))
+        shutil.copyfile(home / f"{part}.py", folder / f"swelive_{part}.py")
+    return Path(shutil.copyfile(home / "recorder.py", folder / PROBE_NAME))
 
 
 def write_config(launch: Launch, folder: Path) -> Path:

@@ -7,7 +7,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from typing import TypeVar
 
 from swelive_plugin.extensions import executor_named
-from swelive_plugin.sandbox._supervise import interrupt_all
+from swelive_plugin.sandbox.processes import interrupt_all
 from swelive_plugin.workspace.git import interrupt_git
 
 __all__ = ["in_pool"]

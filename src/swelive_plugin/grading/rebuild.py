@@ -21,12 +21,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from swelive_plugin.core.compiled import Compiled, is_artefact, may_come_back, only_sources, why_rebuild
+from swelive_plugin.core.extension_modules import Compiled, is_artefact, may_come_back, only_sources, why_rebuild
 from swelive_plugin.core.instance import Instance
 from swelive_plugin.core.verdict import RebuildReport
 from swelive_plugin.environments import TESTBED, Environment
 from swelive_plugin.environments.build import first_cause
-from swelive_plugin.environments.compiled import (
+from swelive_plugin.environments.extension_builds import (
     BUILD_LIB,
     WHEEL_FOLDER,
     build_requirements,
@@ -37,7 +37,7 @@ from swelive_plugin.environments.compiled import (
 from swelive_plugin.grading.settings import Progress, Settings
 from swelive_plugin.grading.tree import history_of, top_level_names
 from swelive_plugin.sandbox import Command, Completed, Limits, Mount, Sandbox
-from swelive_plugin.sandbox._supervise import end_of_output
+from swelive_plugin.sandbox.processes import end_of_output
 from swelive_plugin.workspace.checkout import copy_file, link_tree, remove_tree
 from swelive_plugin.workspace.graded import Application, prepare_graded_tree
 from swelive_plugin.workspace.patch import touched_paths

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from swelive_plugin.core.compiled import is_build_script
+from swelive_plugin.core.extension_modules import is_build_script
 from swelive_plugin.core.verdict import Finding, Reason, Status, Verdict
 from swelive_plugin.grading.controls import rebuild_at_base
 from swelive_plugin.grading.rebuild import BUILD_OUTPUT, BUILT, Rebuilt, put_built, rebuild
@@ -44,7 +44,7 @@ def rebuild_extensions(grade: Grade) -> Verdict | None:
     grade.findings += tuple(Finding("module_refused", "flag", f"left out: {told}") for told in report.refused)
     if grade.rebuilt.ok:
         told = "compiled code of the prediction's runs where no audit hook sees it"
-        grade.findings += (Finding("look", "look", told),)  # the mutation control does
+        grade.findings += (Finding("suspicious", "suspicious", told),)  # the mutation control does
         put_built(grade.rebuilt, grade.tree, grade.environment, grade.application)
         return None
     if _nobody_can(grade, gold):

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from swelive_plugin.core.outcome import Session, reduce_events, with_prefix
 from swelive_plugin.environments import TESTBED, Environment
-from swelive_plugin.grading.integrity import ChannelRead, read_channel
 from swelive_plugin.grading.launch import Channel, Launch, copy_probe, launch_argv, pytest_args, write_config
 from swelive_plugin.grading.settings import Settings
+from swelive_plugin.integrity.judge import ChannelRead, read_channel
 from swelive_plugin.sandbox import Command, Completed, Limits, Mount, Sandbox
 
 __all__ = ["SessionResult", "read_session_folder", "run_session"]

@@ -8,10 +8,10 @@ from swelive_plugin.core.policy import Controls
 from swelive_plugin.core.scoring import score
 from swelive_plugin.core.verdict import Integrity, Reason, Status, Verdict
 from swelive_plugin.environments.search import words_of_lacks
-from swelive_plugin.grading.integrity import loaded_plugins
 from swelive_plugin.grading.rebuild_step import as_built
 from swelive_plugin.grading.state import Grade
-from swelive_plugin.sandbox._supervise import end_of_output
+from swelive_plugin.integrity.judge import loaded_plugins
+from swelive_plugin.sandbox.processes import end_of_output
 
 __all__ = ["grade_ran", "score_session"]
 

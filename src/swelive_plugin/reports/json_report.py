@@ -11,7 +11,7 @@ import msgspec
 
 from swelive_plugin.core.verdict import NO_VERDICT, Status, Verdict
 from swelive_plugin.errors import UsageError
-from swelive_plugin.reports._files import json_bytes, write_atomically
+from swelive_plugin.files import json_bytes, write_atomically
 
 __all__ = [
     "RESULTS_VERSION",

@@ -9,7 +9,7 @@ from pathlib import Path
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
 from swelive_plugin.core.verdict import NO_VERDICT, Status, TestVerdict, Verdict
-from swelive_plugin.reports._files import one_line, visible, write_atomically
+from swelive_plugin.files import one_line, visible, write_atomically
 
 __all__ = ["junit_bytes", "write_junit"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from swelive_plugin.core.verdict import Status
-from swelive_plugin.reports._files import one_line
+from swelive_plugin.files import one_line
 from swelive_plugin.reports.json_report import Results, ResultsRow
 
 __all__ = ["markdown_summary"]

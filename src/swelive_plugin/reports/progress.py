@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from swelive_plugin.core.verdict import Status, Verdict
-from swelive_plugin.reports._files import visible
+from swelive_plugin.files import visible
 from swelive_plugin.reports.json_report import Results
 from swelive_plugin.reports.terminal import Style, result_line, style_of, summary_lines
 

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from swelive_plugin.core.verdict import Verdict
-from swelive_plugin.reports._files import json_bytes
+from swelive_plugin.files import json_bytes
 from swelive_plugin.reports.json_report import RESULTS_VERSION, VERDICT_VERSION, Results
 
 __all__ = ["FOLDER", "schemas"]

@@ -8,7 +8,7 @@ from typing import Literal
 
 from swelive_plugin.core.policy import OUT_OF_SCOPE
 from swelive_plugin.core.verdict import NO_VERDICT, Reason, Status, TestVerdict, Verdict
-from swelive_plugin.reports._files import one_line, visible
+from swelive_plugin.files import one_line, visible
 from swelive_plugin.reports.json_report import Results, cause_of
 
 __all__ = ["Line", "result_line", "style_of", "summary_lines", "verdict_lines", "verdict_styled_lines"]
@@ -133,7 +133,7 @@ def _integrity(verdict: Verdict) -> Iterator[Line]:
         if finding.severity == "tampered":
             continue  # it is a reason, told above
         where = f" ({finding.file}:{finding.line})" if finding.file else ""
-        style: Style = "dim" if finding.severity == "look" else "warn"
+        style: Style = "dim" if finding.severity == "suspicious" else "warn"
         yield Line(f"  {finding.severity}: {_short(finding.message)}{visible(where)}", style)
     if verdict.integrity.mode != "driver":
         yield Line(f"  integrity: {visible(verdict.integrity.mode)}: for code that you trust", "dim")

@@ -14,9 +14,9 @@ from typing import Literal
 
 from swelive_plugin.errors import MissingProgram, SandboxError, UsageError
 from swelive_plugin.sandbox import Command, Limits, Mount, Sandbox
-from swelive_plugin.sandbox._supervise import end_of_output
 from swelive_plugin.sandbox.bubblewrap import Bubblewrap
 from swelive_plugin.sandbox.plain import Plain
+from swelive_plugin.sandbox.processes import end_of_output
 
 __all__ = ["Mode", "bubblewrap_programs", "find_sandbox", "try_bubblewrap"]
 

@@ -23,8 +23,8 @@ import psutil
 
 from swelive_plugin.errors import SandboxError
 from swelive_plugin.sandbox import Command, Completed, Limits, Mount
-from swelive_plugin.sandbox._gate import Gate, held_back
-from swelive_plugin.sandbox._supervise import (
+from swelive_plugin.sandbox.gate import Gate, held_back
+from swelive_plugin.sandbox.processes import (
     DYING_S,
     MIB,
     Usage,

@@ -12,7 +12,7 @@ from typing import Any, overload
 
 from swelive_plugin.core.instance import Instance, instance_from_row, month_of
 from swelive_plugin.errors import DatasetError, UsageError
-from swelive_plugin.sources._records import (
+from swelive_plugin.sources.records import (
     Record,
     decode,
     kind_of,

@@ -14,7 +14,7 @@ from typing import Any, overload
 from swelive_plugin.core.instance import Instance
 from swelive_plugin.core.prediction import Prediction
 from swelive_plugin.errors import PredictionsError, UsageError
-from swelive_plugin.sources._records import (
+from swelive_plugin.sources.records import (
     Record,
     decode,
     kind_of,

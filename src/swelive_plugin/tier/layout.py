@@ -25,8 +25,8 @@ from typing import Any
 from swelive_plugin._version import __version__
 from swelive_plugin.core.instance import Instance, instance_from_row, month_of
 from swelive_plugin.errors import SweliveError, UsageError
+from swelive_plugin.files import json_bytes, write_atomically
 from swelive_plugin.grading.settings import Settings, default_cache
-from swelive_plugin.reports._files import json_bytes, write_atomically
 from swelive_plugin.workspace.checkout import remove_tree
 
 if sys.version_info >= (3, 11):

@@ -16,7 +16,7 @@ import msgspec
 from swelive_plugin.core.statistics import mcnemar_exact, pass_at_k, wilson_interval
 from swelive_plugin.core.verdict import NO_VERDICT, Status, Verdict
 from swelive_plugin.errors import UsageError
-from swelive_plugin.reports._files import visible
+from swelive_plugin.files import visible
 from swelive_plugin.reports.json_report import read_verdict
 from swelive_plugin.tier.run import Attempt
 

@@ -20,12 +20,12 @@ from swelive_plugin.core.verdict import Reason, Status, Verdict
 from swelive_plugin.environments import Environment, Trial
 from swelive_plugin.errors import EnvironmentBuildError, InstanceError, SweliveError, UsageError
 from swelive_plugin.extensions import environment_provider, policy_named, sandbox_named
+from swelive_plugin.files import json_bytes, write_atomically
 from swelive_plugin.grading.controls import run_controls, trial_of
-from swelive_plugin.grading.grade import grade
+from swelive_plugin.grading.pipeline import grade
 from swelive_plugin.grading.pool import in_pool
 from swelive_plugin.grading.run_folder import UNFINISHED, RunFolder
 from swelive_plugin.grading.settings import Settings
-from swelive_plugin.reports._files import json_bytes, write_atomically
 from swelive_plugin.reports.json_report import read_verdict, write_verdict
 from swelive_plugin.tier.agents import Agent, Surroundings
 from swelive_plugin.tier.attempt import AgentRun, run_agent

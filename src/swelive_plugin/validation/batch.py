@@ -18,10 +18,10 @@ import msgspec
 
 from swelive_plugin.core.instance import Instance
 from swelive_plugin.extensions import sandbox_named
+from swelive_plugin.files import json_bytes, write_atomically
 from swelive_plugin.grading.pool import in_pool
 from swelive_plugin.grading.run_folder import RunFolder
 from swelive_plugin.grading.settings import Settings
-from swelive_plugin.reports._files import json_bytes, write_atomically
 from swelive_plugin.validation.validate import Options, Validation, key_of, validate
 
 __all__ = ["json_lines", "row_of", "validate_all", "write_files"]

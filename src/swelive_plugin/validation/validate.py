@@ -19,7 +19,6 @@ from swelive_plugin.core.outcome import Outcome, Session
 from swelive_plugin.core.scoring import files_to_run, score
 from swelive_plugin.core.verdict import Status
 from swelive_plugin.environments import Environment, Trial
-from swelive_plugin.environments.recipe import recipe_to_toml
 from swelive_plugin.errors import (
     EnvironmentBuildError,
     InfraError,
@@ -34,6 +33,7 @@ from swelive_plugin.grading.controls import Which, run_control, skip_reasons
 from swelive_plugin.grading.rebuild import rebuild_told
 from swelive_plugin.grading.session import read_session_folder
 from swelive_plugin.grading.settings import Progress, Settings, scratch
+from swelive_plugin.recipes.recipe import recipe_to_toml
 from swelive_plugin.sandbox import Sandbox
 from swelive_plugin.validation.derive import Derived, Difference, DropReason, compare, derive
 from swelive_plugin.workspace.checkout import remove_tree

@@ -139,7 +139,9 @@ class Facts:
     is_plugin: bool = False  # the project's own code is loaded as a pytest plugin
     watched: Mapping[str, int] = field(default_factory=dict)  # how much the guard still watches at a session's end
     plugins: frozenset[str] | None = None  # distributions whose plugins loaded by themselves; None: no session began
-    kinds: Mapping[tuple[str, str], int] = field(default_factory=dict)  # (file, method that decides comparisons): codes
+    comparison_methods: Mapping[tuple[str, str], int] = field(
+        default_factory=dict
+    )  # (file, method that decides comparisons): codes
     registered: frozenset[str] = frozenset()  # all plugins that are not of the tree, by module or class
 
     def __or__(self, other: Facts) -> Facts:
@@ -157,7 +159,10 @@ class Facts:
             is_plugin=self.is_plugin or other.is_plugin,
             watched=dict((*self.watched.items(), *other.watched.items())),
             plugins=self.plugins if other.plugins is None else (self.plugins or none) | other.plugins,
-            kinds={key: max(self.kinds.get(key, 0), other.kinds.get(key, 0)) for key in (*self.kinds, *other.kinds)},
+            comparison_methods={
+                key: max(self.comparison_methods.get(key, 0), other.comparison_methods.get(key, 0))
+                for key in (*self.comparison_methods, *other.comparison_methods)
+            },
             registered=self.registered | other.registered,
         )
 
@@ -181,7 +186,7 @@ def facts(read: ChannelRead, session: Session) -> Facts:
         ),
         watched=_watched(read.events),
         plugins=loaded_plugins(read.events),
-        kinds=dict(_kinds(read.events)),
+        comparison_methods=dict(_comparison_methods(read.events)),
         registered=_registered(read.events),
     )
 
@@ -199,10 +204,10 @@ def _registered(events: Iterable[Mapping[str, Any]]) -> frozenset[str]:
     return frozenset(str(name) for names in found for name in names)
 
 
-def _kinds(events: Iterable[Mapping[str, Any]]) -> Iterator[tuple[tuple[str, str], int]]:
+def _comparison_methods(events: Iterable[Mapping[str, Any]]) -> Iterator[tuple[tuple[str, str], int]]:
     """Yield ((file, class and method), how many codes it had) of what decides how objects compare."""
     for event in events:
-        names = event.get("names") if event.get("e") == "kinds" else None
+        names = event.get("names") if event.get("e") == "comparison_methods" else None
         for name, count in names.items() if isinstance(names, Mapping) else ():
             yield (str(event.get("file")), str(name)), int(count)
 
@@ -276,23 +281,23 @@ def judge(
     were put back. ``control``: what trusted sessions of the same environment show, ``None`` where there is none; then
     what can't be blamed on a touched file is at most a flag.
     """
-    look = _Look(frozenset(touched), control or Facts(), control is not None)
+    evidence = _Evidence(frozenset(touched), control or Facts(), control is not None)
     found = [
-        *_channel_findings(read, look),
-        *(finding for event in read.events for finding in look.at(event)),
-        *_canary_findings(read, session, look),
-        *_module_findings(read, look),
-        *_plugin_findings(read, look),
-        *_kind_findings(read, look),
-        *_guard_findings(read, session, look),
+        *_channel_findings(read, evidence),
+        *(finding for event in read.events for finding in evidence.at(event)),
+        *_canary_findings(read, session, evidence),
+        *_module_findings(read, evidence),
+        *_plugin_findings(read, evidence),
+        *_comparison_findings(read, evidence),
+        *_guard_findings(read, session, evidence),
         *_count_findings(read, session),
     ]
-    rank = {"tampered": 0, "flag": 1, "warning": 2, "look": 3}
+    rank = {"tampered": 0, "flag": 1, "warning": 2, "suspicious": 3}
     return tuple(sorted(dict.fromkeys(found), key=lambda finding: rank[finding.severity]))
 
 
 @dataclass(frozen=True)
-class _Look:
+class _Evidence:
     touched: frozenset[str]
     normal: Facts
     has_control: bool
@@ -397,7 +402,7 @@ class _Look:
         else:
             told = f"the patch's code {_CALLS.get(what, 'works on what is not its own')} ({what})"
             # what programs do for other reasons, too, makes the mutants run and asks nobody
-            yield Finding("looks_at_runner", "flag" if what in _CALLS else "look", told, file, _line(event))
+            yield Finding("looks_at_runner", "flag" if what in _CALLS else "suspicious", told, file, _line(event))
 
     def _phase(self, event: Mapping[str, Any]) -> Iterator[Finding]:
         if event.get("unmade") and not self.normal.unmade and event.get("outcome") != "failed":
@@ -416,16 +421,16 @@ def _line(event: Mapping[str, Any]) -> int:
     return line if isinstance(line, int) else 0
 
 
-def _channel_findings(read: ChannelRead, look: _Look) -> Iterator[Finding]:
-    if read.foreign and not look.normal.foreign:
+def _channel_findings(read: ChannelRead, evidence: _Evidence) -> Iterator[Finding]:
+    if read.foreign and not evidence.normal.foreign:
         told = f"{len(read.foreign)} records on the channel were not written by the recorder"
         yield Finding("foreign_records", "tampered", told, evidence=read.foreign[0])
 
 
-def _canary_findings(read: ChannelRead, session: Session, look: _Look) -> Iterator[Finding]:
+def _canary_findings(read: ChannelRead, session: Session, evidence: _Evidence) -> Iterator[Finding]:
     odd: dict[str, list[str]] = {}
     for kind, test_id in _odd_canaries(read.events, session):
-        if kind not in look.normal.odd_canaries:
+        if kind not in evidence.normal.odd_canaries:
             odd.setdefault(kind, []).append(test_id)
     for kind, ids in odd.items():
         if kind == "missing":
@@ -436,44 +441,44 @@ def _canary_findings(read: ChannelRead, session: Session, look: _Look) -> Iterat
         yield Finding("canary", "tampered", told, evidence=ids[0])
 
 
-def _module_findings(read: ChannelRead, look: _Look) -> Iterator[Finding]:
+def _module_findings(read: ChannelRead, evidence: _Evidence) -> Iterator[Finding]:
     for name, file, root in _modules(read.events):
-        usual = look.normal.roots.get(name)
-        if usual and root not in usual and look.blame(file) == "touched":
+        usual = evidence.normal.roots.get(name)
+        if usual and root not in usual and evidence.blame(file) == "touched":
             told = f"{name} was imported from {root!r}, with trusted code from {min(usual)!r}"
             yield Finding("imported_elsewhere", "flag", told, file=file)
 
 
-def _plugin_findings(read: ChannelRead, look: _Look) -> Iterator[Finding]:
+def _plugin_findings(read: ChannelRead, evidence: _Evidence) -> Iterator[Finding]:
     """An installed plugin that no control had: something registered it while the session ran."""
-    for name in sorted(_registered(read.events) - look.normal.registered) if look.normal.registered else ():
+    for name in sorted(_registered(read.events) - evidence.normal.registered) if evidence.normal.registered else ():
         yield Finding("plugin_unknown", "flag", f"the plugin {name} was registered, which no control had")
 
 
-def _kind_findings(read: ChannelRead, look: _Look) -> Iterator[Finding]:
+def _comparison_findings(read: ChannelRead, evidence: _Evidence) -> Iterator[Finding]:
     """What decides how objects compare, of the patch or of no file, and no control had it: the mutants tell."""
-    if look.has_control and not look.normal.kinds:
+    if evidence.has_control and not evidence.normal.comparison_methods:
         return  # the controls' guard did not look
     told: dict[tuple[str, str], Finding] = {}
-    for (file, name), count in _kinds(read.events):
-        blame = look.blame(file)
-        if blame not in ("touched", "unknown") or (blame == "unknown" and not look.has_control):
+    for (file, name), count in _comparison_methods(read.events):
+        blame = evidence.blame(file)
+        if blame not in ("touched", "unknown") or (blame == "unknown" and not evidence.has_control):
             continue
-        if count > look.normal.kinds.get((file, name), 0):
+        if count > evidence.normal.comparison_methods.get((file, name), 0):
             method = name.rpartition(".")[2]
             text = f"a class of the patch, or made up, has its own {method}, which no control had"
-            told.setdefault((file, method), Finding("look", "look", text, file, evidence=name))
+            told.setdefault((file, method), Finding("suspicious", "suspicious", text, file, evidence=name))
     yield from told.values()
 
 
-def _guard_findings(read: ChannelRead, session: Session, look: _Look) -> Iterator[Finding]:
+def _guard_findings(read: ChannelRead, session: Session, evidence: _Evidence) -> Iterator[Finding]:
     """A session that ended and ran tests must show a guard that still watches what it watches under a control.
 
     How many functions there are goes with what is imported: a good part of them must be there.
     """
     if session.ended and session.ran_anything:
         watched = _watched(read.events)
-        gone = [name for name, count in look.normal.watched.items() if watched.get(name, 0) < count * 3 // 4]
+        gone = [name for name, count in evidence.normal.watched.items() if watched.get(name, 0) < count * 3 // 4]
         if gone:
             told = f"the probe's guard had little left to watch: {', '.join(sorted(gone))}"
             yield Finding("guard_silenced", "tampered", told)

@@ -12,9 +12,9 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from swelive_plugin.environments.era import Minor, parse_minor
-from swelive_plugin.environments.listing import RepoFiles
-from swelive_plugin.environments.requirements import Wanted, from_line, split_command
+from swelive_plugin.recipes.era import Minor, parse_minor
+from swelive_plugin.recipes.listing import RepoFiles
+from swelive_plugin.recipes.requirements import Wanted, from_line, split_command
 
 __all__ = ["Hints", "read_hints"]
 

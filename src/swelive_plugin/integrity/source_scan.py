@@ -1,7 +1,7 @@
 """What a patch changes that tests judge with, seen in whole files: causes to look, never a verdict.
 
-Words in added lines (`swelive_plugin.grading.words`) do not show where a line stands: ``return True`` is harmless in
-most functions and not in ``__eq__``. Pure text in, findings out.
+The patch scan (`swelive_plugin.integrity.patch_scan`) does not see where an added line stands: ``return True`` is
+harmless in most functions and not in ``__eq__``. Pure text in, findings out.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from swelive_plugin.core.verdict import Finding
-from swelive_plugin.grading.words import PLAIN_NAMES, causes_in
+from swelive_plugin.integrity.patch_scan import PLAIN_NAMES, suspicious_lines
 
-__all__ = ["look_at_files"]
+__all__ = ["scan_sources"]
 
 _SPECIAL = re.compile(rf"__(?!(?:{PLAIN_NAMES}|call|await|aiter|anext)__)\w+__")
 _ASSERTS = re.compile(r"(?i)assert")
@@ -28,19 +28,19 @@ _LINE_END = re.compile(r"\r\n|\r|\n")
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def look_at_files(files: Iterable[tuple[str, str, str]]) -> tuple[Finding, ...]:
+def scan_sources(files: Iterable[tuple[str, str, str]]) -> tuple[Finding, ...]:
     """Return a look for each kind of thing that tests judge with and that differs in ``files``: (path, before, after).
 
     An empty text stands for a file that is not there. What can't be parsed (another Python's syntax) says nothing.
     """
-    looks: dict[str, Finding] = {}
+    found: dict[str, Finding] = {}
     for path, before, after in files:
         if _FOR_TESTS.search(path) and before != after:
             told = "changes what tests are made with"
-            looks.setdefault(told, Finding("look", "look", f"the patch {told}", path))
-        for told, line in (*causes_in(_added(before, after), _comments(after)), *_differences(before, after)):
-            looks.setdefault(told, Finding("look", "look", f"the patch {told}", path, line))
-    return tuple(looks.values())
+            found.setdefault(told, Finding("suspicious", "suspicious", f"the patch {told}", path))
+        for told, line in (*suspicious_lines(_added(before, after), _comments(after)), *_differences(before, after)):
+            found.setdefault(told, Finding("suspicious", "suspicious", f"the patch {told}", path, line))
+    return tuple(found.values())
 
 
 def _added(before: str, after: str) -> list[tuple[int, str]]:

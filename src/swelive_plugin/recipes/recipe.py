@@ -16,8 +16,9 @@ from typing import Any
 
 from packaging.utils import canonicalize_name
 
-from swelive_plugin.environments.declared import Declared, read_declared
-from swelive_plugin.environments.era import (
+from swelive_plugin.errors import UsageError
+from swelive_plugin.recipes.declared import Declared, read_declared
+from swelive_plugin.recipes.era import (
     FIRST_PYTEST,
     PROBED_PYTEST,
     Minor,
@@ -26,11 +27,10 @@ from swelive_plugin.environments.era import (
     rank_minors,
     visible_exceptions,
 )
-from swelive_plugin.environments.hints import Hints, read_hints
-from swelive_plugin.environments.listing import RepoFiles
-from swelive_plugin.environments.pytest_needs import needs_of_configuration, needs_of_tests, own_names
-from swelive_plugin.environments.requirements import Wanted, loosened, merged, name_of, read_requirement_file
-from swelive_plugin.errors import UsageError
+from swelive_plugin.recipes.hints import Hints, read_hints
+from swelive_plugin.recipes.listing import RepoFiles
+from swelive_plugin.recipes.pytest_needs import needs_of_configuration, needs_of_tests, own_names
+from swelive_plugin.recipes.requirements import Wanted, loosened, merged, name_of, read_requirement_file
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -378,7 +378,7 @@ class _Plan:
         return list(dict.fromkeys(chosen))
 
     def _pipfile(self) -> Wanted:
-        from swelive_plugin.environments.requirements import from_poetry
+        from swelive_plugin.recipes.requirements import from_poetry
 
         prefix = f"{self.declared.folder}/" if self.declared.folder else ""
         try:
@@ -401,7 +401,7 @@ class _Plan:
             text = self.files.read(path) or ""
             if not re.search(r"^dependencies\s*:", text, re.MULTILINE) or _OTHER.search(_stem(path)):
                 continue
-            from swelive_plugin.environments.requirements import from_line
+            from swelive_plugin.recipes.requirements import from_line
 
             for item in re.findall(
                 r"^\s*-\s+([^\s:#][^:#\n]*?)\s*(?:#.*)?$", text.split("dependencies", 1)[1], re.MULTILINE

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from swelive_plugin.core.outcome import CollectError
-from swelive_plugin.core.relocate import overlaps, relocated
+from swelive_plugin.core.rebase_ids import overlaps, relocated
 
 from .build import session
 

@@ -9,9 +9,9 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from swelive_plugin.environments.known_names import FIXTURES, INI_KEYS, MARKERS, MODULES, NAMESPACES, OPTIONS
-from swelive_plugin.environments.listing import RepoFiles
-from swelive_plugin.environments.requirements import from_line
+from swelive_plugin.recipes.known_names import FIXTURES, INI_KEYS, MARKERS, MODULES, NAMESPACES, OPTIONS
+from swelive_plugin.recipes.listing import RepoFiles
+from swelive_plugin.recipes.requirements import from_line
 
 if sys.version_info >= (3, 11):
     import tomllib

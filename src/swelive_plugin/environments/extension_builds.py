@@ -17,11 +17,11 @@ from typing import Any
 
 from packaging.utils import canonicalize_name
 
-from swelive_plugin.core.compiled import Compiled, is_artefact
+from swelive_plugin.core.extension_modules import Compiled, is_artefact
 from swelive_plugin.environments import SYSTEM_PATH, TESTBED, VENV, Environment
 from swelive_plugin.environments.build import BuildRoom, install_build_requirements, site_folders, split_lock
-from swelive_plugin.environments.recipe import Recipe
 from swelive_plugin.errors import EnvironmentBuildError
+from swelive_plugin.recipes.recipe import Recipe
 from swelive_plugin.sandbox import Mount, Sandbox
 from swelive_plugin.workspace.checkout import remove_tree
 

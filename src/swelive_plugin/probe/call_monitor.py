@@ -10,13 +10,13 @@ from typing import Any, Callable, Dict, List, Tuple
 
 import pytest
 
-__all__ = ["Witness"]
+__all__ = ["CallMonitor"]
 
 _NEW_STYLE = int(pytest.__version__.split(".")[0]) >= 8
 _WAYS = 100  # more different ones than any project has
 
 
-class Witness(object):
+class CallMonitor(object):
     """A plugin around each test's call; the recorder asks it to `check` when the report is about to be made."""
 
     __slots__ = ("_origin", "_raised", "_say", "_ways")

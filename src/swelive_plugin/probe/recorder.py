@@ -538,7 +538,10 @@ def main() -> None:
     import tempfile
 
     config = dict(_CONFIG, probe=os.path.abspath(__file__))  # type: Dict[str, Any]
-    parts = {name: _part(name) for name in ("channel", "start", "origin", "kinds", "guard", "witness", "canaries")}
+    parts = {
+        name: _part(name)
+        for name in ("channel", "start", "origin", "comparison_methods", "guard", "call_monitor", "canaries")
+    }
     start = parts["start"]
     recorder = Recorder(parts["channel"].signed(parts["channel"].pipe_writer(config["channel_fd"])))
     plugins = [recorder, start.Starter(recorder, config)]  # type: List[Any]
@@ -553,10 +556,10 @@ def main() -> None:
         guard = parts["guard"].Guard(recorder.emit, origin, test_files)
         guard.take([sys.modules[__name__]] + list(parts.values()))
         guard.watch_calls()
-        guard.kinds = parts["kinds"].Kinds(origin)
-        guard.witness = parts["witness"].Witness(origin, guard.say)
+        guard.comparison_methods = parts["comparison_methods"].ComparisonMethods(origin)
+        guard.call_monitor = parts["call_monitor"].CallMonitor(origin, guard.say)
         recorder.guard = guard
-        plugins += [guard, guard.witness]
+        plugins += [guard, guard.call_monitor]
     if config.get("canaries", True):
         plugins.append(parts["canaries"].Canaries(recorder, config["tree"]))
     start.open_site(config)

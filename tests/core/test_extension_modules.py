@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from swelive_plugin.core.compiled import Compiled, may_come_back, module_of, only_sources, why_rebuild
+from swelive_plugin.core.extension_modules import Compiled, may_come_back, module_of, only_sources, why_rebuild
 
 SO = ".cpython-311-x86_64-linux-gnu.so"
 PROJECT = Compiled("setuptools", (f"pkg/_fast{SO}", f"pkg/pure{SO}", f"pkg/tests/_help{SO}", "root.abi3.so"))

@@ -12,9 +12,9 @@ from typing import Any
 
 from packaging.utils import canonicalize_name
 
-from swelive_plugin.environments.era import Minor, parse_minor
-from swelive_plugin.environments.listing import RepoFiles
-from swelive_plugin.environments.requirements import from_line, from_poetry
+from swelive_plugin.recipes.era import Minor, parse_minor
+from swelive_plugin.recipes.listing import RepoFiles
+from swelive_plugin.recipes.requirements import from_line, from_poetry
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -172,7 +172,7 @@ def _poetry(declared: Declared, poetry: Mapping[str, Any]) -> None:
 
 
 def _python_range(value: Any) -> str:
-    from swelive_plugin.environments.requirements import poetry_specifier
+    from swelive_plugin.recipes.requirements import poetry_specifier
 
     if isinstance(value, dict):
         value = value.get("version")

@@ -15,7 +15,7 @@ from swelive_plugin.core.outcome import Outcome, Session
 from swelive_plugin.core.testid import Matcher, file_of
 from swelive_plugin.core.verdict import Reason, Status, TestVerdict, Verdict
 
-__all__ = ["Narrowing", "without_narrowed"]
+__all__ = ["Deselected", "without_deselected"]
 
 # pytest's own options (its name for the value, how it is written) that take collected tests away
 _DESELECT = {"keyword": "-k", "markexpr": "-m", "deselect": "--deselect", "lf": "--lf", "stepwise": "--stepwise"}
@@ -24,7 +24,7 @@ _SETTLED = frozenset({Outcome.FAILED, Outcome.ERROR, Outcome.CRASHED, Outcome.TI
 
 
 @dataclass(frozen=True)
-class Narrowing:
+class Deselected:
     """Arguments that narrow a session in ``root``: the files or tests named, paths ignored, options that deselect."""
 
     root: Path = Path()
@@ -36,7 +36,7 @@ class Narrowing:
     words: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, given: argparse.Namespace, root: Path) -> Narrowing:
+    def of(cls, given: argparse.Namespace, root: Path) -> Deselected:
         """Return what parsed arguments narrow. Names of modules (``--pyargs``) narrow nothing that could be told."""
         named = () if getattr(given, "pyargs", False) else tuple(map(str, getattr(given, "file_or_dir", None) or ()))
         words = [f"only {' '.join(named)}"] if named else []
@@ -91,18 +91,18 @@ class Narrowing:
         return not wanted or rest == wanted or rest.startswith((wanted + "[", wanted + "::")) or wanted.startswith(rest)
 
 
-def without_narrowed(verdict: Verdict, session: Session, narrowing: Narrowing, *, root: str) -> Verdict:
+def without_deselected(verdict: Verdict, session: Session, deselected: Deselected, *, root: str) -> Verdict:
     """Return the verdict with the true reason for tests that the arguments left out.
 
     Where nothing else speaks against the patch, that is no verdict on it: ``error``, reward ``None``.
     """
-    if verdict.status is not Status.UNRESOLVED or not narrowing.words or session.internal_error:
+    if verdict.status is not Status.UNRESOLVED or not deselected.words or session.internal_error:
         return verdict
     matcher = Matcher(session.tests, root=root)
 
     def why(test: TestVerdict) -> str:
         found = matcher.match(test.id).reported
-        return narrowing.why_not_run(test.id, frozenset(session.tests[each].outcome for each in found))
+        return deselected.why_not_run(test.id, frozenset(session.tests[each].outcome for each in found))
 
     failed = [test for test in (*verdict.fail_to_pass, *verdict.pass_to_pass) if test.judgement == "fail"]
     left_out = {test.id: because for test in failed if (because := why(test))}
@@ -119,5 +119,5 @@ def without_narrowed(verdict: Verdict, session: Session, narrowing: Narrowing, *
     if len(left_out) < len({test.id for test in failed}):
         return judged
     number = "1 listed test was" if len(left_out) == 1 else f"{len(left_out)} listed tests were"
-    message = f"you narrowed the run: {', '.join(narrowing.words)}: {number} not run"
+    message = f"you narrowed the run: {', '.join(deselected.words)}: {number} not run"
     return replace(judged, status=Status.ERROR, reasons=(Reason("narrowed", message), *reasons))

@@ -61,15 +61,15 @@ class Guard(object):
 
     # no room for an attribute beside these: a method can't be shadowed on the object
     __slots__ = tuple(
-        "results witness _emit _origin _relative _test_files _said _kept _names _critical _impls _fast_impls _items "
-        "_manager _shapes _callers _recorder _write _looking _test _codes_may_differ _bait _bait_cells kinds "
-        "_test_names".split()
+        "results call_monitor comparison_methods _emit _origin _relative _test_files _said _kept _names _critical "
+        "_impls _fast_impls _items _manager _shapes _callers _recorder _write _looking _test _codes_may_differ _bait "
+        "_bait_cells _test_names".split()
     )
 
     def __init__(self, emit: Callable[[Dict[str, Any]], None], origin: Any, test_files: Iterable[str]) -> None:
         """``test_files`` are absolute paths."""
         self.results = {}  # type: Dict[str, str]
-        self.witness = self.kinds = None  # type: Any
+        self.call_monitor = self.comparison_methods = None  # type: Any
         self._emit = emit
         self._origin = origin
         self._relative = origin.relative  # type: Callable[[str], str]
@@ -188,13 +188,14 @@ class Guard(object):
         """Have the sender itself look at us: we are the first that a liar would change."""
         if self._recorder is not None:
             methods = [(Guard, name) for name in ("check", "compare", "finish", "say")] + [
-                (type(self.witness), "check")
+                (type(self.call_monitor), "check")
             ]
-            methods += [(type(self.kinds), name) for name in ("look", "told")]
+            methods += [(type(self.comparison_methods), name) for name in ("look", "events")]
             held = [(vars(kind).get, name, vars(kind)[name]) for kind, name in methods]  # type: List[Any]
-            held += [(type, self, Guard), (type, self.witness, type(self.witness))]
+            held += [(type, self, Guard), (type, self.call_monitor, type(self.call_monitor))]
             held += [
-                (vars(Guard)[name].__get__, self, getattr(self, name)) for name in ("witness", "kinds", "_critical")
+                (vars(Guard)[name].__get__, self, getattr(self, name))
+                for name in ("call_monitor", "comparison_methods", "_critical")
             ]
             self._recorder.seal(tuple(held))
 
@@ -233,10 +234,10 @@ class Guard(object):
     # For every test: hot
 
     def check(self, item: Any, call: Any) -> None:
-        """Compare what this test depends on, and let the witness look."""
-        if self.witness is not None:
+        """Compare what this test depends on, and let the call monitor look."""
+        if self.call_monitor is not None:
             self._looking = True
-            self.witness.check(item, call)
+            self.call_monitor.check(item, call)
             self._looking = False
         codes_may_differ = self._codes_may_differ
         for get, name, value, function, code in self._critical:
@@ -310,8 +311,8 @@ class Guard(object):
 
     def compare(self, when: str) -> None:
         """Report what is not what it was; each difference once."""
-        if when in ("canary", "end") and self.kinds is not None:
-            self.kinds.look()  # a class may be gone at the end
+        if when in ("canary", "end") and self.comparison_methods is not None:
+            self.comparison_methods.look()  # a class may be gone at the end
         codes = self._codes_may_differ or when == "end"
         for key, owner, name, value, code in self._kept:
             now = owner.__dict__.get(name)
@@ -343,7 +344,7 @@ class Guard(object):
                 self.say((what,), {"e": "changed", "what": what}, code)
         if _cells(self._bait) != self._bait_cells or set(self.results.values()) - {"collected"}:
             self._emit({"e": "changed", "what": "bait", "when": "end"})
-        for event in self.kinds.told() if self.kinds is not None else ():
+        for event in self.comparison_methods.events() if self.comparison_methods is not None else ():
             self._emit(event)
         self._modules()
 

@@ -29,9 +29,6 @@ from swelive_plugin.errors import (
 )
 from swelive_plugin.extensions import environment_provider, sandbox_named
 from swelive_plugin.grading.controls import ControlReport, run_controls, trial_of
-from swelive_plugin.grading.integrity import CHECKED, judge
-from swelive_plugin.grading.looks import look_at_files
-from swelive_plugin.grading.mutation import run_mutation_control
 from swelive_plugin.grading.rebuild import session_environment
 from swelive_plugin.grading.rebuild_step import rebuild_extensions
 from swelive_plugin.grading.session import run_session
@@ -39,7 +36,10 @@ from swelive_plugin.grading.settings import Progress, Settings, scratch
 from swelive_plugin.grading.state import Grade, Step
 from swelive_plugin.grading.tree import make_graded_tree, python_sources
 from swelive_plugin.grading.weigh import score_session
-from swelive_plugin.grading.words import ASKS, scan_patch
+from swelive_plugin.integrity.judge import CHECKED, judge
+from swelive_plugin.integrity.mutation import run_mutation_control
+from swelive_plugin.integrity.patch_scan import ASKS, scan_patch
+from swelive_plugin.integrity.source_scan import scan_sources
 from swelive_plugin.workspace.checkout import remove_tree
 from swelive_plugin.workspace.graded import Application
 from swelive_plugin.workspace.mirror import ensure_mirror, repo_url
@@ -217,14 +217,14 @@ def check_integrity(grade: Grade) -> Verdict | None:
     )
     told = {finding.message for finding in grade.findings}
     changed = python_sources(grade.environment.tree, grade.tree, grade.application.changed)
-    grade.findings += tuple(look for look in look_at_files(changed) if look.message not in told)
+    grade.findings += tuple(look for look in scan_sources(changed) if look.message not in told)
     return None
 
 
 def mutation_control(grade: Grade) -> Verdict | None:
     """Where the tests pass and there is cause to look (or always): they must fail when they expect something else."""
     mode = grade.settings.mutate
-    cause = any(finding.severity in ("flag", "look") for finding in grade.findings)
+    cause = any(finding.severity in ("flag", "suspicious") for finding in grade.findings)
     if mode == "off" or (mode == "auto" and not cause) or not score_session(grade).resolved:
         return None
     assert grade.environment is not None

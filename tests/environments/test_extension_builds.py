@@ -8,10 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from swelive_plugin.core.compiled import Compiled
-from swelive_plugin.environments.compiled import compiled_as_dict, compiled_from, find_artefacts, recipe_paths, seeds
+from swelive_plugin.core.extension_modules import Compiled
+from swelive_plugin.environments.extension_builds import (
+    compiled_as_dict,
+    compiled_from,
+    find_artefacts,
+    recipe_paths,
+    seeds,
+)
 from swelive_plugin.environments.provider import UvProvider
-from swelive_plugin.environments.recipe import Recipe, recipe_to_toml
+from swelive_plugin.recipes.recipe import Recipe, recipe_to_toml
 from swelive_plugin.sandbox.find import find_sandbox
 
 

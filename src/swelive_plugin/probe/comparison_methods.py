@@ -9,7 +9,7 @@ import sys
 import types
 from typing import Any, Callable, Dict, Iterator, List, Set, Tuple
 
-__all__ = ["Kinds"]
+__all__ = ["ComparisonMethods"]
 
 _DECIDE = tuple(
     "__eq__ __ne__ __lt__ __le__ __gt__ __ge__ __bool__ __len__ __contains__ __instancecheck__ __subclasscheck__ "
@@ -28,7 +28,7 @@ _subclasses = type.__subclasses__
 _identity = object.__hash__  # id() is announced, so it is not free
 
 
-class Kinds(object):
+class ComparisonMethods(object):
     """What has been seen so far: for each file of the tree, or made up, the methods and how many codes each had."""
 
     __slots__ = ("_cwd", "_found", "_origin")
@@ -53,12 +53,12 @@ class Kinds(object):
             known = self._found.setdefault(file, {})
             known[name] = max(known.get(name, 0), len(different))
 
-    def told(self) -> Iterator[Dict[str, Any]]:
+    def events(self) -> Iterator[Dict[str, Any]]:
         """Yield the events that tell what was seen."""
         for file, names in sorted(self._found.items()):
             ordered = sorted(names.items())
             for start in range(0, len(ordered), _NAMES_A_LINE):
-                yield {"e": "kinds", "file": file, "names": dict(ordered[start : start + _NAMES_A_LINE])}
+                yield {"e": "comparison_methods", "file": file, "names": dict(ordered[start : start + _NAMES_A_LINE])}
 
     def _file(self, value: Any) -> Tuple[str, Any]:
         """Return (file, code) of a method, an empty file where it is an installed one's."""

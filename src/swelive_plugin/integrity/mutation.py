@@ -23,13 +23,13 @@ from swelive_plugin.core.scoring import files_to_run
 from swelive_plugin.core.testid import file_of, is_test_id
 from swelive_plugin.core.verdict import Finding, Severity
 from swelive_plugin.environments import Environment
-from swelive_plugin.grading import mutate
 from swelive_plugin.grading.launch import probe_fingerprint
-from swelive_plugin.grading.mutate import Mutant, function_of, mutants
 from swelive_plugin.grading.rebuild import Rebuilt, put_built, rebuild_told, session_environment
 from swelive_plugin.grading.session import run_session
 from swelive_plugin.grading.settings import Settings, scratch
 from swelive_plugin.grading.tree import make_graded_tree, settle_written
+from swelive_plugin.integrity import mutate
+from swelive_plugin.integrity.mutate import Mutant, function_of, mutants
 from swelive_plugin.sandbox import Sandbox
 
 __all__ = ["MUTANTS", "Mutation", "failed_functions", "passed_functions", "run_mutation_control", "targets"]

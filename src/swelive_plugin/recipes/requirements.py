@@ -12,7 +12,7 @@ from typing import Any
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from swelive_plugin.environments.listing import RepoFiles
+from swelive_plugin.recipes.listing import RepoFiles
 
 __all__ = ["Wanted", "from_line", "from_poetry", "loosened", "name_of", "read_requirement_file"]
 

@@ -1,0 +1,1 @@
+"""Integrity: what judges whether a session can be believed. Pure, but for the mutated test files."""
