@@ -27,6 +27,7 @@ from swelive_plugin.environments.provider import UvProvider
 from swelive_plugin.environments.uv import find_uv
 from swelive_plugin.errors import SweliveError
 from swelive_plugin.grading.settings import scratch
+from swelive_plugin.grading.testbed import Testbed
 from swelive_plugin.grading.tree import make_graded_tree
 from swelive_plugin.sandbox import Command, Limits, Mount, Sandbox
 from swelive_plugin.sandbox.find import find_sandbox
@@ -60,9 +61,8 @@ def bare_pytest(
 ) -> float:
     """Return the seconds of pytest alone over the gold tree."""
     with scratch(settings.cache) as work:
-        tree, application = make_graded_tree(
-            work, instance, instance.patch, environment=environment, mirror=mirror, sandbox=sandbox
-        )
+        testbed = Testbed(instance, settings, sandbox, mirror, environment, "f2p-files")
+        tree, application = make_graded_tree(testbed, instance.patch, work)
         mount = Mount(tree, "/testbed", "overlay" if sandbox.overlays else "rw")
         files = files_to_run(instance, "f2p-files") or application.test_files
         command = Command(

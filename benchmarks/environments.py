@@ -23,17 +23,16 @@ from typing import Any
 
 from swelive_plugin import Instance, Settings, load_instances
 from swelive_plugin.core.outcome import Outcome
-from swelive_plugin.core.policy import Scope
 from swelive_plugin.environments import Environment, Trial
 from swelive_plugin.environments.provider import UvProvider
 from swelive_plugin.environments.search import cause_of
 from swelive_plugin.errors import SweliveError
-from swelive_plugin.grading.controls import Which, run_control, run_controls, trial_of
-from swelive_plugin.grading.session import read_session_folder
+from swelive_plugin.grading.controls import Which, run_controls, trial_of, variant_of
+from swelive_plugin.grading.selection import FileScope
 from swelive_plugin.grading.settings import scratch
+from swelive_plugin.grading.testbed import Testbed, run
 from swelive_plugin.sandbox import Sandbox
 from swelive_plugin.sandbox.find import find_sandbox
-from swelive_plugin.validation.validate import test_files_of
 from swelive_plugin.workspace.mirror import ensure_mirror, repo_url
 
 GOLD_RUNS = 3
@@ -57,12 +56,11 @@ class Row:
             self.session_s = time.monotonic() - began
 
     def _listed(self, environment: Environment) -> Trial:
-        scope: Scope = "f2p-files"
-        report = run_controls(
-            self.instance, environment, mirror=self.mirror, sandbox=self.sandbox, settings=self.settings, scope=scope
-        )
-        trial = trial_of(report)
+        trial = trial_of(run_controls(self._testbed(environment, "f2p-files")))
         return replace(trial, note=f"{trial.note}; {cause_of(trial.output)}" if trial.note else "")
+
+    def _testbed(self, environment: Environment, scope: FileScope) -> Testbed:
+        return Testbed(self.instance, self.settings, self.sandbox, self.mirror, environment, scope)
 
     def _derived(self, environment: Environment) -> Trial:
         base, _, output = self._run(environment, "base")
@@ -76,21 +74,10 @@ class Row:
 
     def _run(self, environment: Environment, which: Which) -> tuple[set[str], int, str]:
         with scratch(self.settings.cache) as work:
-            report = work / "report"
-            run_control(
-                which,
-                self.instance,
-                environment,
-                mirror=self.mirror,
-                sandbox=self.sandbox,
-                settings=self.settings,
-                test_files=lambda tree, application: test_files_of(application.test_files, tree),
-                folder=report,
-                work=work,
-            )
-            session, _ = read_session_folder(report)
-            good = {key for key, test in session.tests.items() if test.outcome is Outcome.PASSED}
-            return good, len(good), (report / "test_output.txt").read_text("utf-8", "replace")
+            testbed = self._testbed(environment, "touched")
+            result = run(testbed, variant_of(which, self.instance.patch), folder=work / "report")
+            good = {key for key, test in result.session.tests.items() if test.outcome is Outcome.PASSED}
+            return good, len(good), result.output.read_text("utf-8", "replace")
 
 
 def measure(instance: Instance, settings: Settings, sandbox: Sandbox, tries: int, search: bool) -> dict[str, Any]:

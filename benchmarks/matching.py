@@ -14,9 +14,9 @@ import random
 import time
 from collections.abc import Sequence
 
+from swelive_plugin.core.decide import score
 from swelive_plugin.core.instance import Instance
 from swelive_plugin.core.outcome import Outcome, Session, TestRecord
-from swelive_plugin.core.scoring import score
 from swelive_plugin.core.testid import cut_id
 from swelive_plugin.core.verdict import Status
 

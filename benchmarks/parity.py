@@ -23,10 +23,10 @@ from types import SimpleNamespace
 from typing import Any
 
 from swelive_plugin.compare import compare, comparison_lines
+from swelive_plugin.core.decide import score
 from swelive_plugin.core.instance import Instance
 from swelive_plugin.core.policies import SWEBENCH, UPSTREAM
 from swelive_plugin.core.policy import SWELIVE, Policy
-from swelive_plugin.core.scoring import score
 from swelive_plugin.core.upstream import printed_lines
 from swelive_plugin.core.verdict import Verdict
 from swelive_plugin.readers import read_session

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from swelive_plugin.compare import Side, compare, comparison_as_dict, comparison_lines, read_side, rescored, side_of
+from swelive_plugin.core.decide import score
 from swelive_plugin.core.policies import SWEBENCH
 from swelive_plugin.core.policy import SWELIVE
-from swelive_plugin.core.scoring import score
 from swelive_plugin.core.verdict import Finding, Integrity, Reason, Status, Verdict
 from swelive_plugin.errors import UsageError
 from swelive_plugin.reports.json_report import results_of, write_results, write_verdict

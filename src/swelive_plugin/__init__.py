@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 from swelive_plugin._version import __version__
 
 if TYPE_CHECKING:
+    from swelive_plugin.core.decide import score
     from swelive_plugin.core.instance import Instance
     from swelive_plugin.core.outcome import Outcome, Session
     from swelive_plugin.core.policy import Policy
     from swelive_plugin.core.prediction import Prediction
-    from swelive_plugin.core.scoring import score
     from swelive_plugin.core.verdict import Status, Verdict
     from swelive_plugin.errors import SweliveError
     from swelive_plugin.grading.batch import grade_all
@@ -54,7 +54,7 @@ _HOMES = {
     "grade_all": "grading.batch",
     "load_instances": "sources.instances",
     "load_predictions": "sources.predictions",
-    "score": "core.scoring",
+    "score": "core.decide",
     "score_file": "library",
 }
 

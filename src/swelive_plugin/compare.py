@@ -15,10 +15,10 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from swelive_plugin.core.decide import score
 from swelive_plugin.core.instance import Instance
 from swelive_plugin.core.policies import SWEBENCH, SWEBENCH_LIVE
 from swelive_plugin.core.policy import Policy
-from swelive_plugin.core.scoring import score
 from swelive_plugin.core.verdict import NO_VERDICT, Status, Verdict
 from swelive_plugin.errors import SweliveError, UsageError
 

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import argparse
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
 
+from swelive_plugin.core.instance import Instance
 from swelive_plugin.core.outcome import Outcome, Session
 from swelive_plugin.core.testid import Matcher, file_of
-from swelive_plugin.core.verdict import Reason, Status, TestVerdict, Verdict
 
-__all__ = ["Deselected", "without_deselected"]
+__all__ = ["Deselected"]
 
 # pytest's own options (its name for the value, how it is written) that take collected tests away
 _DESELECT = {"keyword": "-k", "markexpr": "-m", "deselect": "--deselect", "lf": "--lf", "stepwise": "--stepwise"}
@@ -33,18 +33,18 @@ class Deselected:
     ignored_globs: tuple[str, ...] = ()
     deselects: bool = False
     skips_files: bool = False  # --lf leaves files out whole
-    words: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, given: argparse.Namespace, root: Path) -> Deselected:
         """Return what parsed arguments narrow. Names of modules (``--pyargs``) narrow nothing that could be told."""
         named = () if getattr(given, "pyargs", False) else tuple(map(str, getattr(given, "file_or_dir", None) or ()))
-        words = [f"only {' '.join(named)}"] if named else []
+        arguments = [f"only {' '.join(named)}"] if named else []
         for name, option in {**_DESELECT, **_IGNORE}.items():
             value = getattr(given, name, None)
             if value:
                 values = value if isinstance(value, list) else [value]
-                words += [option if each is True else f"{option} {each}" for each in values]
+                arguments += [option if each is True else f"{option} {each}" for each in values]
         return cls(
             root=root,
             named=named,
@@ -52,8 +52,21 @@ class Deselected:
             ignored_globs=tuple(map(str, getattr(given, "ignore_glob", None) or ())),
             deselects=any(getattr(given, name, None) for name in _DESELECT),
             skips_files=bool(getattr(given, "lf", False)),
-            words=tuple(words),
+            arguments=tuple(arguments),
         )
+
+    def listed_not_run(self, instance: Instance, session: Session) -> dict[str, str]:
+        """Return for each listed test of the instance that the arguments left out of the session why it did not run."""
+        if not self.arguments:
+            return {}
+        matcher = Matcher(session.tests, root=str(self.root))
+        reasons = {
+            test_id: self.why_not_run(
+                test_id, frozenset(session.tests[each].outcome for each in matcher.match(test_id).reported)
+            )
+            for test_id in (*instance.fail_to_pass, *instance.pass_to_pass)
+        }
+        return {test_id: reason for test_id, reason in reasons.items() if reason}
 
     def why_not_run(self, test_id: str, outcomes: frozenset[Outcome]) -> str:
         """Return why the arguments kept a recorded test from being run, or nothing where they did not.
@@ -89,35 +102,3 @@ class Deselected:
             return False
         # a recorded id may be cut inside its brackets
         return not wanted or rest == wanted or rest.startswith((wanted + "[", wanted + "::")) or wanted.startswith(rest)
-
-
-def without_deselected(verdict: Verdict, session: Session, deselected: Deselected, *, root: str) -> Verdict:
-    """Return the verdict with the true reason for tests that the arguments left out.
-
-    Where nothing else speaks against the patch, that is no verdict on it: ``error``, reward ``None``.
-    """
-    if verdict.status is not Status.UNRESOLVED or not deselected.words or session.internal_error:
-        return verdict
-    matcher = Matcher(session.tests, root=root)
-
-    def why(test: TestVerdict) -> str:
-        found = matcher.match(test.id).reported
-        return deselected.why_not_run(test.id, frozenset(session.tests[each].outcome for each in found))
-
-    failed = [test for test in (*verdict.fail_to_pass, *verdict.pass_to_pass) if test.judgement == "fail"]
-    left_out = {test.id: because for test in failed if (because := why(test))}
-    if not left_out:
-        return verdict
-
-    def told(tests: tuple[TestVerdict, ...]) -> tuple[TestVerdict, ...]:
-        return tuple(replace(test, message=left_out.get(test.id, test.message)) for test in tests)
-
-    reasons = tuple(replace(each, message=left_out.get(each.test, each.message)) for each in verdict.reasons)
-    judged = replace(
-        verdict, reasons=reasons, fail_to_pass=told(verdict.fail_to_pass), pass_to_pass=told(verdict.pass_to_pass)
-    )
-    if len(left_out) < len({test.id for test in failed}):
-        return judged
-    number = "1 listed test was" if len(left_out) == 1 else f"{len(left_out)} listed tests were"
-    message = f"you narrowed the run: {', '.join(deselected.words)}: {number} not run"
-    return replace(judged, status=Status.ERROR, reasons=(Reason("narrowed", message), *reasons))

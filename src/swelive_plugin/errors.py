@@ -7,6 +7,7 @@
     │   ├── DatasetError      a dataset that is missing, broken at line N, lacks a key
     │   └── PredictionsError  the same for predictions
     ├── InstanceError         the task row can't be graded by anyone     status invalid_instance
+    │   └── NoTestFiles       its test patch leaves no file to run
     ├── PatchError            the prediction's patch does not apply      status patch_failed
     │   └── PatchRejected     it is refused before any try               status patch_rejected
     ├── EnvironmentBuildError the environment can't be built             status env_error
@@ -32,6 +33,7 @@ __all__ = [
     "MirrorError",
     "MissingProgram",
     "NoInterpreter",
+    "NoTestFiles",
     "PatchError",
     "PatchRejected",
     "PredictionsError",
@@ -69,6 +71,10 @@ class PredictionsError(UsageError):
 
 class InstanceError(SweliveError):
     """The task row can't be graded by anyone: no FAIL_TO_PASS, or a test patch that does not apply."""
+
+
+class NoTestFiles(InstanceError):
+    """The test patch leaves no file that pytest could run."""
 
 
 class PatchError(SweliveError):

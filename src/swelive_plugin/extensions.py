@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from swelive_plugin.sandbox import Sandbox
 
 __all__ = [
+    "check_names",
     "environment_provider",
     "executor_named",
     "log_readers",
@@ -43,6 +44,14 @@ def plugin_manager() -> pluggy.PluginManager:
     manager.register(builtin, "swelive-builtin")
     manager.load_setuptools_entrypoints("swelive")
     return manager
+
+
+def check_names(settings: Settings) -> None:
+    """Raise `UsageError` where the settings name a policy, sandbox or environment provider that is not there."""
+    hook = plugin_manager().hook
+    policy_named(settings.policy)
+    _by_name("sandbox", hook.swelive_sandboxes(require=settings.require_sandbox), settings.sandbox)
+    environment_provider(settings)
 
 
 def _by_name(kind: str, found: Iterable[Mapping[str, T]], name: str) -> T:
@@ -87,10 +96,10 @@ def sandbox_named(name: str, *, require: bool = False) -> Sandbox:
     return _by_name("sandbox", factories, name)()
 
 
-def environment_provider(settings: Settings, name: str = "uv") -> EnvironmentProvider:
-    """Return the provider of environments of that name."""
+def environment_provider(settings: Settings) -> EnvironmentProvider:
+    """Return the provider of environments that the settings name. Raises `UsageError` for an unknown name."""
     found: list[Mapping[str, EnvironmentProvider]] = plugin_manager().hook.swelive_environments(settings=settings)
-    return _by_name("environment provider", found, name)
+    return _by_name("environment provider", found, settings.environment)
 
 
 def executor_named(name: str, workers: int) -> Executor:

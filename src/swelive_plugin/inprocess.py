@@ -14,15 +14,15 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from swelive_plugin.core.decide import Evidence, decide
 from swelive_plugin.core.instance import Instance
 from swelive_plugin.core.outcome import reduce_events, with_prefix
 from swelive_plugin.core.policy import Scope, scope_named
-from swelive_plugin.core.scoring import score
 from swelive_plugin.core.verdict import Integrity, Reason, Status, Verdict
-from swelive_plugin.deselected import Deselected, without_deselected
+from swelive_plugin.deselected import Deselected
 from swelive_plugin.errors import SweliveError
 from swelive_plugin.extensions import policy_named
 from swelive_plugin.integrity.judge import loaded_plugins
@@ -53,8 +53,8 @@ class Request:
         Raises `InfraError` where it can't be written.
         """
         if self.report:
-            told = Reason("incomplete", "the session has begun and not ended")
-            verdict = Verdict(self.instance.instance_id, Status.INCOMPLETE, self.policy, self.scope, (told,))
+            reason = Reason("incomplete", "the session has begun and not ended")
+            verdict = Verdict(self.instance.instance_id, Status.INCOMPLETE, self.policy, self.scope, (reason,))
             write_verdict(Path(self.report), verdict)
 
     def verdict(self, lines: Sequence[bytes], *, timed_out: bool = False) -> Verdict:
@@ -64,20 +64,25 @@ class Request:
         below = os.path.relpath(session.rootdir or self.root, self.root)
         if below != "." and not below.startswith(".."):
             session = with_prefix(session, below.replace(os.sep, "/"))
-        verdict = score(
-            self.instance,
-            session,
-            policy=policy_named(self.policy),
-            scope=self.scope,
-            patched_files=_changed_since(self.root, self.instance),
-            integrity=Integrity(mode="in-process", sandbox="none", plugins=tuple(sorted(loaded_plugins(events) or ()))),
-            root=str(self.root),
+        return decide(
+            Evidence(
+                self.instance,
+                policy_named(self.policy),
+                self.scope,
+                session=session,
+                root=str(self.root),
+                patched_files=_changed_since(self.root, self.instance),
+                integrity=Integrity(
+                    mode="in-process", sandbox="none", plugins=tuple(sorted(loaded_plugins(events) or ()))
+                ),
+                deselected=self.deselected.listed_not_run(self.instance, session),
+                arguments=self.deselected.arguments,
+                hidden_tests=_has_hidden_tests(self.root, self.instance),
+            )
         )
-        verdict = self._without_hidden_tests(verdict)
-        return without_deselected(verdict, session, self.deselected, root=str(self.root))
 
     def write(self, verdict: Verdict) -> str:
-        """Write the report; return what a person is told about it, also where it can't be written."""
+        """Write the report; return what to print about it, also where it can't be written."""
         if not self.report:
             return ""
         try:
@@ -85,29 +90,6 @@ class Request:
         except SweliveError as error:
             return f"the report was not written: {error}"
         return f"report: {self.report}"
-
-    def _without_hidden_tests(self, verdict: Verdict) -> Verdict:
-        """Give no verdict where the hidden tests were never put into the checkout: nothing was asked of the fix."""
-        from swelive_plugin.workspace.git import run_git
-
-        judged = [test for test in verdict.fail_to_pass if test.judgement != "left_out"]
-        if verdict.status is not Status.UNRESOLVED or any(test.outcomes for test in judged):
-            return verdict
-        if not self.instance.test_patch.strip():
-            return verdict
-        text = self.instance.test_patch.encode("utf-8", "surrogateescape")
-        try:
-            there = (
-                run_git("apply", "--reverse", "--check", "-", cwd=self.root, input=text, check=False).returncode == 0
-            )
-        except SweliveError:
-            return verdict
-        told = "no FAIL_TO_PASS test is here: put the instance's test_patch into the checkout first (git apply)"
-        return (
-            verdict
-            if there
-            else replace(verdict, status=Status.ERROR, reasons=(Reason("hidden_tests_missing", told), *verdict.reasons))
-        )
 
 
 def request_from(option: Callable[[str], str], root: Path) -> Request:
@@ -118,18 +100,33 @@ def request_from(option: Callable[[str], str], root: Path) -> Request:
     return Request(loaded[0], scope, policy.name, option("report"), root)
 
 
+def _has_hidden_tests(root: Path, instance: Instance) -> bool:
+    """Return whether the test patch is in this checkout; true where that can't be found out."""
+    from swelive_plugin.workspace.git import run_git
+
+    if not instance.test_patch.strip():
+        return True
+    text = instance.test_patch.encode("utf-8", "surrogateescape")
+    try:
+        return run_git("apply", "--reverse", "--check", "-", cwd=root, input=text, check=False).returncode == 0
+    except SweliveError:
+        return True
+
+
 def _changed_since(root: Path, instance: Instance) -> frozenset[str]:
     """Return the files that differ from base_commit in this checkout, but for the hidden tests; empty without git."""
     from swelive_plugin.workspace.git import run_git
     from swelive_plugin.workspace.patch import touched_paths
 
     try:
-        told = run_git("diff", "--name-only", "-z", "--no-renames", instance.base_commit, "--", cwd=root, timeout_s=60)
+        changed = run_git(
+            "diff", "--name-only", "-z", "--no-renames", instance.base_commit, "--", cwd=root, timeout_s=60
+        )
         new = run_git("ls-files", "--others", "--exclude-standard", "-z", cwd=root, timeout_s=60)
         hidden = {path for change in touched_paths(instance.test_patch) for path in change.paths}
     except SweliveError:
         return frozenset()
-    names = (told.stdout + new.stdout).decode("utf-8", "surrogateescape").split("\0")
+    names = (changed.stdout + new.stdout).decode("utf-8", "surrogateescape").split("\0")
     return frozenset(name for name in names if name) - hidden
 
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from swelive_plugin.core.decide import Evidence, decide
 from swelive_plugin.core.instance import Instance
 from swelive_plugin.core.outcome import Outcome, Session
 from swelive_plugin.core.policy import Policy, Scope, scope_named
-from swelive_plugin.core.rebase_ids import overlaps, relocated
-from swelive_plugin.core.scoring import files_to_run, score
-from swelive_plugin.core.testid import file_of, is_test_id
-from swelive_plugin.core.verdict import Integrity, Reason, Status, Verdict
+from swelive_plugin.core.rebase_ids import rebased
+from swelive_plugin.core.scoring import files_to_run
+from swelive_plugin.core.verdict import Integrity, Status, Verdict
 from swelive_plugin.extensions import log_readers, policy_named
 
 if TYPE_CHECKING:
@@ -53,9 +53,7 @@ def score_run(
     if kept is not None and run.stands:
         return replace(kept, attempt=run.attempt, policy=policy.name, scope=scope or policy.default_scope)
     if run.evidence is None:
-        verdict = score(instance, Session(tests={}), policy=policy, scope=scope)
-        why = Reason("no_session", "nothing that its session recorded is left: events.jsonl is not there")
-        return replace(verdict, status=Status.ERROR, reasons=(why,), attempt=run.attempt)
+        return replace(decide(Evidence(instance, policy, scope)), attempt=run.attempt)
     return replace(_score(instance, run.evidence, None, policy, scope, root, kept), attempt=run.attempt)
 
 
@@ -91,43 +89,24 @@ def _score(
 
     session = read_session(path, kind=kind, readers=log_readers(), root=root or "/testbed")
     root = root or session.rootdir  # ids may carry the path that the run had
-    listed = (*instance.fail_to_pass, *instance.pass_to_pass)
-    session = relocated(session, listed, root=root)
+    session = rebased(session, (*instance.fail_to_pass, *instance.pass_to_pass), root=root)
     if kept is not None and kept.status is Status.TIMED_OUT:
         session = _stopped(session)
-    # `score` finds these in the session itself
-    known = [found for found in kept.integrity.findings if found.code != "forged_report"] if kept else []
-    verdict = score(
-        instance,
-        session,
-        policy=policy,
-        scope=scope,
-        patched_files=kept.patch.changed if kept else (),
-        integrity=Integrity(mode=f"finished run ({session.source})", sandbox="unknown", findings=tuple(known)),
-        root=root,
+    # what the session itself shows is found again
+    findings = [found for found in kept.integrity.findings if found.code != "forged_report"] if kept else []
+    return decide(
+        Evidence(
+            instance,
+            policy,
+            scope,
+            session=session,
+            root=root,
+            patched_files=kept.patch.changed if kept else (),
+            integrity=Integrity(mode=f"finished run ({session.source})", sandbox="unknown", findings=tuple(findings)),
+            record=str(path),
+            own_record=kept is not None and session.source == "events",
+        )
     )
-    verdict = replace(verdict, warnings=(*verdict.warnings, *_files_not_told_of(session, verdict)))
-    if kept is not None and session.source == "events":
-        return verdict  # our own record of this very run: what is not in it did not run
-    why = _no_evidence(path, session, listed, root) or _only_unnamed(path, session, verdict)
-    return replace(verdict, status=Status.ERROR, reasons=(why,)) if why else verdict
-
-
-def _files_not_told_of(session: Session, verdict: Verdict) -> Iterable[Reason]:
-    """Say how much of scope ``all`` the record does not cover: a missing PASS_TO_PASS test may count for nothing."""
-    if verdict.scope != "all":
-        return
-    told_of = {file_of(test_id) for test_id in session.tests} | {error.id for error in session.collect_errors}
-    listed: dict[str, bool] = {}
-    for test in (*verdict.fail_to_pass, *verdict.pass_to_pass):
-        if is_test_id(test.id):
-            file = file_of(test.id)
-            listed[file] = listed.get(file, False) or bool(test.matched) or file in told_of
-    missing = sorted(file for file, told in listed.items() if not told)
-    if missing:
-        more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
-        told = f"{len(missing)} of {len(listed)} listed test files have no test in what was recorded"
-        yield Reason("files_not_recorded", f"{told}: {', '.join(missing[:5])}{more}")
 
 
 def _stopped(session: Session) -> Session:
@@ -137,23 +116,3 @@ def _stopped(session: Session) -> Session:
         for test_id, record in session.tests.items()
     }
     return replace(session, tests=tests, timed_out=True)
-
-
-def _only_unnamed(path: Path, session: Session, verdict: Verdict) -> Reason | None:
-    """Return why a log of dots is no evidence: what it does not name may well be what is missing from it."""
-    failed = [test for test in (*verdict.fail_to_pass, *verdict.pass_to_pass) if test.judgement == "fail"]
-    if not session.unnamed or not failed or any(test.outcomes for test in failed):
-        return None
-    told = f"{path} counts {session.unnamed} results without naming them, and {len(failed)} listed tests are not named"
-    return Reason("unnamed_results", f"{told}: run pytest with -rA or -v, or take its JUnit XML")
-
-
-def _no_evidence(path: Path, session: Session, listed: Sequence[str], root: str) -> Reason | None:
-    """Return why a file tells nothing of the instance, or ``None``: then there is no verdict, whoever is to blame."""
-    if session.tests:
-        if overlaps(session, listed, root=root):
-            return None
-        told = f"none of the {len(listed)} listed ids is among the {len(session.tests)} tests of {path}"
-        return Reason("another_run", f"{told}: is it the log of another instance?")
-    told_of = session.ended or session.collect_errors or session.internal_error or session.pytest_version
-    return None if told_of else Reason("no_session", f"{path} shows no pytest session: nothing was recorded")

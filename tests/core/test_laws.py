@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from swelive_plugin.core.decide import score
 from swelive_plugin.core.outcome import Outcome, Session, TestRecord
 from swelive_plugin.core.policies import UPSTREAM
 from swelive_plugin.core.policy import SWELIVE
-from swelive_plugin.core.scoring import score
 from swelive_plugin.core.testid import Matcher, cut_id, has_unclosed_bracket, spelled
 
 from .build import instance

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
+from swelive_plugin.core.decide import Evidence, decide, score
 from swelive_plugin.core.outcome import Session
 from swelive_plugin.core.policies import SWEBENCH, SWEBENCH_LIVE, SWEBENCH_LIVE_PYTHON, UPSTREAM
 from swelive_plugin.core.policy import Policy
-from swelive_plugin.core.scoring import score
 from swelive_plugin.core.verdict import Finding, Integrity, Status
 
 from .build import instance, session
@@ -84,7 +84,8 @@ def test_no_upstream_policy_refuses_an_instance_without_fail_to_pass(policy: Pol
 @pytest.mark.parametrize("policy", UPSTREAM, ids=lambda policy: policy.name)
 def test_no_upstream_policy_looks_at_integrity(policy: Policy) -> None:
     forged = Integrity(findings=(Finding("forged_report", "tampered", "lies"),))
-    assert score(instance([F]), session({F: "passed"}), policy=policy, integrity=forged).status is Status.RESOLVED
+    evidence = Evidence(instance([F]), policy, session=session({F: "passed"}), integrity=forged)
+    assert decide(evidence).status is Status.RESOLVED
 
 
 @pytest.mark.parametrize("policy", UPSTREAM, ids=lambda policy: policy.name)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from swelive_plugin.core.outcome import CollectError
-from swelive_plugin.core.rebase_ids import overlaps, relocated
+from swelive_plugin.core.rebase_ids import overlaps, rebased
 
 from .build import session
 
@@ -23,7 +23,7 @@ from .build import session
     ],
 )
 def test_one_change_of_directory_brings_them_together(reported: list[str], listed: list[str]) -> None:
-    found = relocated(session(dict.fromkeys(reported, "passed")), listed)
+    found = rebased(session(dict.fromkeys(reported, "passed")), listed)
     assert overlaps(found, listed) == len(listed)
     assert [record.id for record in found.tests.values()] == list(found.tests)
     assert "relative to another directory" in found.notes[-1]
@@ -44,9 +44,9 @@ def test_one_change_of_directory_brings_them_together(reported: list[str], liste
 )
 def test_otherwise_ids_stay_as_they_are(reported: list[str], listed: list[str]) -> None:
     before = session(dict.fromkeys(reported, "passed"))
-    assert relocated(before, listed) == before
+    assert rebased(before, listed) == before
 
 
 def test_files_that_could_not_be_collected_move_too() -> None:
     before = replace(session({"../test_a.py::a": "passed"}), collect_errors=(CollectError("../bad.py"),))
-    assert [error.id for error in relocated(before, ["pkg/test_a.py::a"]).collect_errors] == ["pkg/bad.py"]
+    assert [error.id for error in rebased(before, ["pkg/test_a.py::a"]).collect_errors] == ["pkg/bad.py"]

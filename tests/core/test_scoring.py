@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from swelive_plugin.core.decide import Evidence, decide, score
 from swelive_plugin.core.outcome import CollectError, Outcome, Raised, Session, TestRecord, reduce_events
 from swelive_plugin.core.policy import ControlOutcome, Controls
-from swelive_plugin.core.scoring import files_to_run, score
+from swelive_plugin.core.scoring import files_to_run
 from swelive_plugin.core.verdict import Finding, Integrity, Status, exit_code, reward_of
 
 from .build import controls, instance, record, session
@@ -196,10 +198,12 @@ def test_a_forged_report_is_tampering_unless_the_project_does_it_under_a_control
 
 def test_tampering_comes_before_every_other_status_and_a_flag_changes_nothing() -> None:
     found = Finding("hooks", "tampered", "a hook was replaced")
-    verdict = score(instance([F]), session({F: "passed"}, ended=False), integrity=Integrity(findings=(found,)))
+    evidence = Evidence(instance([F]), session=session({F: "passed"}, ended=False))
+    verdict = decide(replace(evidence, integrity=Integrity(findings=(found,))))
     assert (verdict.status, verdict.reward) == (Status.TAMPERED, 0.0)
     flag = Finding("word", "flag", "looks at gc")
-    resolved = score(instance([F]), session({F: "passed"}), integrity=Integrity(findings=(flag,)))
+    evidence = Evidence(instance([F]), session=session({F: "passed"}))
+    resolved = decide(replace(evidence, integrity=Integrity(findings=(flag,))))
     assert (resolved.status, resolved.review) == (Status.RESOLVED, True)
 
 

@@ -101,7 +101,7 @@ def test_gold_that_changes_c_is_resolved_because_it_is_built_anew(
     project: Project, settings: Settings, sandbox: str, tmp_path: Path
 ) -> None:
     """Defect: the grade kept base's binary, so that gold itself failed and the row was env_error."""
-    chosen = replace(settings, sandbox=sandbox)  # type: ignore[arg-type]
+    chosen = replace(settings, sandbox=sandbox)
     verdict = grade(project.instance, project.instance.patch, chosen, folder=tmp_path / "report")
     assert verdict.status is Status.RESOLVED, verdict.reasons
     report = verdict.patch.rebuild
@@ -127,7 +127,7 @@ def test_code_that_does_not_compile_is_unresolved_with_the_compilers_words(
     project: Project, settings: Settings, sandbox: str
 ) -> None:
     broken = patch(project, {"src/fast.c": SOURCE.replace("OPERATOR b)", "+ nowhere)")})
-    verdict = grade(project.instance, broken, replace(settings, sandbox=sandbox))  # type: ignore[arg-type]
+    verdict = grade(project.instance, broken, replace(settings, sandbox=sandbox))
     assert (verdict.status, verdict.reward, codes(verdict.reasons)) == (Status.UNRESOLVED, 0.0, ["does_not_build"])
     said = verdict.reasons[0].message
     assert said.startswith("the project does not build with this patch: src/fast.c:9:")

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import os
 import zipfile
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
 
+from swelive_plugin.core.decide import Evidence, Rebuild, decide
 from swelive_plugin.core.extension_modules import Compiled, why_rebuild
-from swelive_plugin.core.verdict import RebuildReport, Status, Verdict
+from swelive_plugin.core.verdict import Finding, Integrity, RebuildReport, Status
 from swelive_plugin.environments import Environment
 from swelive_plugin.grading.rebuild import (
     Harvest,
@@ -22,8 +24,8 @@ from swelive_plugin.grading.rebuild import (
     rebuilt_from,
     words_of,
 )
-from swelive_plugin.grading.rebuild_step import as_built
 from swelive_plugin.sandbox import Completed, EndedBy
+from tests.core.build import instance, session
 
 FAILED = Completed(1, "exit", 2.0)
 
@@ -145,16 +147,22 @@ def not_rebuilt(*because: str, tmp: str = "/nonexistent") -> Rebuilt:
     ],
 )
 def test_sources_that_had_no_effect_give_no_verdict(because: tuple[str, ...], before: Status, after: Status) -> None:
-    verdict = as_built(not_rebuilt(*because), Verdict("o__x-1", before))
+    rebuild = Rebuild(not_rebuilt(*because).report, possible=False)
+    outcome = "failed" if before is Status.UNRESOLVED else "passed"
+    forged = Integrity(findings=(Finding("hooks", "tampered", "a hook was replaced"),))
+    evidence = Evidence(instance(["t.py::a"]), session=session({"t.py::a": outcome}), rebuild=rebuild)
+    if before is Status.TAMPERED:
+        evidence = replace(evidence, integrity=forged)
+    verdict = decide(evidence)
     assert verdict.status is after
-    told = [reason.message for reason in (*verdict.reasons, *verdict.warnings) if reason.code == "not_rebuilt"]
-    assert len(told) == (after is not Status.TAMPERED)
-    assert all("no crates" in message for message in told)
+    said = [reason.message for reason in (*verdict.reasons, *verdict.warnings) if reason.code == "not_rebuilt"]
+    assert len(said) == (after is not Status.TAMPERED)
+    assert all("no crates" in message for message in said)
 
 
 def test_a_kept_rebuild_comes_back_as_it_was() -> None:
     before = not_rebuilt("a.c", tmp="/kept/built")
-    assert rebuilt_from(json.loads(json.dumps(before.as_dict())), Path("/kept")) == before
+    assert rebuilt_from(json.loads(json.dumps(before.as_dict())), Path("/kept/built")) == before
     assert rebuilt_from(None, Path("/kept")) is None
 
 

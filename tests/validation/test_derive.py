@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from swelive_plugin.core.instance import Instance
 from swelive_plugin.core.outcome import Outcome, Session, TestRecord
-from swelive_plugin.validation.derive import Derived, compare, derive, reduce_runs
+from swelive_plugin.validation.derive import Derived, derive, difference_from_row, reduce_runs
 
 
 def session(*, ended: bool = True, **outcomes: str) -> Session:
@@ -78,7 +78,7 @@ def test_given_lists_are_compared_id_by_id_also_when_they_are_cut() -> None:
         fail_to_pass=("t.py::a[one", "t.py::c", "t.py::gone", "[100%]"),
         pass_to_pass=("other.py::d",),
     )
-    found = compare(row, derive([base], [gold]), [base], [gold])
+    found = difference_from_row(row, derive([base], [gold]), [base], [gold])
     assert found.f2p_missing == {
         "t.py::c": "passed at base, passed with gold",
         "t.py::gone": "not among the tests that were run",

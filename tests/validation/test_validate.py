@@ -19,12 +19,12 @@ from filelock import FileLock
 from swelive_plugin.core.instance import Instance, instance_from_row
 from swelive_plugin.environments import Environment
 from swelive_plugin.errors import UsageError
+from swelive_plugin.grading.selection import test_files_of as files_of_test_patch
 from swelive_plugin.grading.settings import Settings
 from swelive_plugin.validation import validate as module
 from swelive_plugin.validation.batch import validate_all
 from swelive_plugin.validation.derive import Derived, DropReason, derive
 from swelive_plugin.validation.validate import Options, Validation
-from swelive_plugin.validation.validate import test_files_of as files_of_test_patch
 from tests.grading.conftest import BASE, TESTS
 from tests.host import HostProvider, Project, diff_of
 

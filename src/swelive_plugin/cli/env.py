@@ -92,25 +92,13 @@ def build(
 
 
 def _provide(instance: Instance, settings: Settings, head: str = "") -> Environment:
-    from swelive_plugin.extensions import environment_provider, sandbox_named
-    from swelive_plugin.workspace.mirror import ensure_mirror, repo_url
+    from swelive_plugin.grading.testbed import open_testbed
 
     def say(text: str) -> None:
         if head:
             click.echo(f"{head}{text}", err=True)
 
-    mirror = ensure_mirror(
-        instance.repo,
-        instance.base_commit,
-        url=repo_url(settings.repo_url, instance.repo),
-        cache=settings.cache,
-        offline=settings.offline,
-        progress=say,
-    )
-    sandbox = sandbox_named(settings.sandbox, require=settings.require_sandbox)
-    return environment_provider(settings).provide(
-        instance, mirror=mirror, sandbox=sandbox, offline=settings.offline, progress=say
-    )
+    return open_testbed(instance, settings, progress=say).environment
 
 
 @command.command("show", short_help="Show one instance's environment.")

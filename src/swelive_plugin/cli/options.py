@@ -124,7 +124,7 @@ def warn_without_sandbox(settings: Settings) -> None:
 
 
 _OF_SCORING = ("policy", "scope", "controls", "mutate")
-_OF_BUILDS = ("sandbox", "require_sandbox", "repo_url", "cache", "offline", "recipes")
+_OF_BUILDS = ("environment", "sandbox", "require_sandbox", "repo_url", "cache", "offline", "recipes")
 
 _OPTIONS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
     "policy": click.option(
@@ -163,6 +163,13 @@ _OPTIONS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
         default="auto",
         show_default=True,
         help="Run the base and gold sessions once per environment and judge with them, or do without.",
+    ),
+    "environment": click.option(
+        "--environment",
+        default="uv",
+        show_default=True,
+        metavar="uv|NAME",
+        help="Who builds environments: uv, or the provider of a plugin.",
     ),
     "sandbox": click.option(
         "--sandbox",

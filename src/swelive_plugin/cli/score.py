@@ -166,8 +166,8 @@ def _score_folder(
 
 
 def _unreadable(instance: Instance, policy: str, error: UsageError | InfraError) -> Verdict:
+    from swelive_plugin.core.decide import score
     from swelive_plugin.core.outcome import Session
-    from swelive_plugin.core.scoring import score
     from swelive_plugin.core.verdict import Reason, Status
     from swelive_plugin.extensions import policy_named
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from swelive_plugin.core.outcome import Session
 from swelive_plugin.core.testid import Matcher, file_of, is_test_id
 
-__all__ = ["overlaps", "relocated"]
+__all__ = ["overlaps", "rebased"]
 
 
 def overlaps(session: Session, listed: Collection[str], *, root: str = "") -> int:
@@ -22,7 +22,7 @@ def overlaps(session: Session, listed: Collection[str], *, root: str = "") -> in
     return sum(bool(matcher.match(recorded).reported) for recorded in listed)
 
 
-def relocated(session: Session, listed: Collection[str], *, root: str = "") -> Session:
+def rebased(session: Session, listed: Collection[str], *, root: str = "") -> Session:
     """Return the session with its ids as the lists have them, if one change of directory brings most of them together.
 
     Otherwise, and where anything matches already, the session comes back as it is. A note says what was done.

@@ -1,8 +1,7 @@
-"""Scoring: a pure function of (instance, session, controls, policy) to a verdict."""
+"""Scoring: how each recorded test came out in one session, by the rules of a policy. Pure."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
@@ -10,11 +9,24 @@ from swelive_plugin.core.instance import Instance
 from swelive_plugin.core.outcome import Outcome, Session, TestRecord
 from swelive_plugin.core.policy import SWELIVE, Context, Controls, Policy, Ruling, Scope
 from swelive_plugin.core.testid import Matcher, file_of, is_test_id
-from swelive_plugin.core.verdict import Finding, Integrity, Reason, Status, TestVerdict, Verdict
+from swelive_plugin.core.verdict import Finding, Reason, TestVerdict
 
-__all__ = ["files_to_run", "score"]
+__all__ = ["Scores", "files_to_run", "judge_tests"]
 
-_DIFF_NEW_SIDE = re.compile(r"^\+\+\+ (?:b/)?(.+?)\s*$", re.MULTILINE)
+
+@dataclass(frozen=True)
+class Scores:
+    """How the listed tests of an instance came out.
+
+    ``session`` is the session as it was judged: as the policy reads it, and with reports believed where the project's
+    own hooks overrule exceptions under a control too. ``findings`` are reports that overrule an exception elsewhere.
+    """
+
+    session: Session
+    fail_to_pass: tuple[TestVerdict, ...]
+    pass_to_pass: tuple[TestVerdict, ...]
+    findings: tuple[Finding, ...] = ()
+    warnings: tuple[Reason, ...] = ()
 
 
 def files_to_run(instance: Instance, scope: Scope) -> tuple[str, ...]:
@@ -28,7 +40,7 @@ def files_to_run(instance: Instance, scope: Scope) -> tuple[str, ...]:
     return tuple(sorted({file_of(recorded) for recorded in listed if is_test_id(recorded)}))
 
 
-def score(
+def judge_tests(
     instance: Instance,
     session: Session,
     *,
@@ -36,46 +48,26 @@ def score(
     scope: Scope | None = None,
     controls: Controls | None = None,
     patched_files: Collection[str] = (),
-    integrity: Integrity | None = None,
     root: str = "",
-) -> Verdict:
-    """Return the verdict on one session.
+) -> Scores:
+    """Return how each listed test came out, by the rules of ``policy``. Nothing is raised for odd data.
 
     ``patched_files`` are the files that the prediction changed (posix, relative to the checkout): a skip raised there
-    is no skip. ``integrity`` carries findings from outside the session. ``root`` is the checkout's absolute path where
-    it was not ``/testbed``. Nothing is raised for odd data: an instance that can't be judged is ``invalid_instance``.
+    is no skip. ``root`` is the checkout's absolute path where it was not ``/testbed``.
     """
-    scope = scope or policy.default_scope
     controls = controls or Controls()
-    integrity = integrity or Integrity()
     session = as_the_project_reports(session, controls)
     if policy.view is not None:
         session = policy.view(session, instance)
-    files = frozenset(files_to_run(instance, scope)) if scope == "f2p-files" else None
-    if files is not None:
+    files = None
+    if (scope or policy.default_scope) == "f2p-files":
+        files = frozenset(files_to_run(instance, "f2p-files"))
         files |= {file_of(test_id) for test_id in session.tests} | {error.id for error in session.collect_errors}
     context = Context(session, controls, frozenset(patched_files), files)
-    matcher = Matcher(session.tests, root=root)
-    judge = _Judge(policy, context, matcher)
+    judge = _Judge(policy, context, Matcher(session.tests, root=root))
     f2p = tuple(judge.one(recorded, "F2P") for recorded in instance.fail_to_pass)
     p2p = tuple(judge.one(recorded, "P2P") for recorded in instance.pass_to_pass)
-    findings = integrity.findings + tuple(_forged_findings(session))
-    integrity = replace(integrity, findings=findings)
-    status, reasons = _status(instance, session, policy, f2p, p2p, findings)
-    return Verdict(
-        instance_id=instance.instance_id,
-        status=status,
-        policy=policy.name,
-        scope=scope,
-        reasons=tuple(reasons),
-        warnings=tuple(_warnings(session, f2p, p2p)),
-        fail_to_pass=f2p,
-        pass_to_pass=p2p,
-        controls=controls.label,
-        integrity=integrity,
-        python_version=session.python_version,
-        pytest_version=session.pytest_version,
-    )
+    return Scores(session, f2p, p2p, tuple(_forged_findings(session)), tuple(_warnings(session, f2p, p2p)))
 
 
 @dataclass(frozen=True)
@@ -132,65 +124,6 @@ class _Judge:
                 ruling.judgement, "unstable_id", f"its id changes at every run (now {same[0]}): no run can match it"
             )
         return TestVerdict(recorded, ruling.judgement, ruling.rule, how="none", message=ruling.message)
-
-
-def _status(
-    instance: Instance,
-    session: Session,
-    policy: Policy,
-    f2p: tuple[TestVerdict, ...],
-    p2p: tuple[TestVerdict, ...],
-    findings: tuple[Finding, ...],
-) -> tuple[Status, list[Reason]]:
-    if policy.needs_f2p and not any(verdict.rule != "unsatisfiable" for verdict in f2p):
-        what = "only ids that can't be tests" if instance.fail_to_pass else "no FAIL_TO_PASS"
-        return Status.INVALID_INSTANCE, [Reason("no_fail_to_pass", f"the instance has {what}: nothing to grade")]
-    failed = [
-        Reason(verdict.rule, verdict.message or "not passed", test=verdict.id)
-        for verdict in (*f2p, *p2p)
-        if verdict.judgement == "fail"
-    ]
-    tampered = [
-        Reason(found.code, found.message, file=found.file, line=found.line, evidence=found.evidence)
-        for found in findings
-        if found.severity == "tampered"
-    ]
-    if policy.checks_integrity and tampered:
-        return Status.TAMPERED, tampered + failed
-    if policy.needs_session_end and session.timed_out:
-        hung = [record.id for record in session.tests.values() if record.outcome is Outcome.TIMED_OUT]
-        where = f" in {hung[0]}" if hung else ""
-        return Status.TIMED_OUT, [Reason("timed_out", f"the session was stopped at its time limit{where}"), *failed]
-    if policy.needs_session_end and not session.ended:
-        dead = [record.id for record in session.tests.values() if record.outcome is Outcome.CRASHED]
-        where = f" in {dead[0]}" if dead else ""
-        return Status.CRASHED, [Reason("session_incomplete", f"the session broke off{where} before its end"), *failed]
-    if policy.needs_session_end and session.interrupted:
-        told = f"the session was ended early, before its last test: {session.interrupted}"
-        return Status.CRASHED, [Reason("session_incomplete", told), *failed]
-    if failed:
-        return Status.UNRESOLVED, [*_session_reasons(session), *failed]
-    return Status.RESOLVED, []
-
-
-def _session_reasons(session: Session) -> list[Reason]:
-    """Why nothing ran, where nothing ran: pytest's own words before the list of missing tests."""
-    if session.ran_anything:
-        return []
-    reasons = [
-        Reason(
-            "collection_error",
-            f"{error.id or 'the session'}: {error.type}: {error.message}".rstrip(": "),
-            file=error.file,
-        )
-        for error in session.collect_errors
-        if not error.skipped
-    ]
-    if session.internal_error:
-        reasons.append(Reason("internal_error", session.internal_error))
-    if not reasons and session.exit_status not in (None, 0, 1, 5):
-        reasons.append(Reason("session_error", f"pytest ended with exit status {session.exit_status} and ran nothing"))
-    return reasons
 
 
 def _forged_findings(session: Session) -> Iterable[Finding]:

@@ -25,7 +25,6 @@ __all__ = [
     "Matcher",
     "cut_id",
     "file_of",
-    "function_of",
     "is_test_id",
     "portable_id",
     "same_but_unstable",
@@ -57,11 +56,6 @@ def cut_id(test_id: str) -> str:
 def file_of(test_id: str) -> str:
     """Return the file part of an id: what stands before the first ``::`` that comes before any ``[``."""
     return test_id.split("[", 1)[0].split("::", 1)[0]
-
-
-def function_of(test_id: str) -> str:
-    """Return the id without its parameters."""
-    return test_id.split("[", 1)[0]
 
 
 def is_test_id(recorded: str) -> bool:

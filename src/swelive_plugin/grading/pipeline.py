@@ -1,4 +1,8 @@
-"""The pipeline: one grade is one list of steps, so that resume, dry runs and tests are slices of that list."""
+"""One grade: a list of steps that gather evidence, and the decision on it.
+
+`gather` is the list. It yields what is known after each step, so that an error in one of them is decided on with all
+that was known before it, and tests can stop anywhere.
+"""
 
 from __future__ import annotations
 
@@ -6,338 +10,307 @@ import json
 import tempfile
 import time
 import traceback
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from swelive_plugin._version import __version__
+from swelive_plugin.core.decide import Evidence, Rebuild, decide
 from swelive_plugin.core.instance import Instance
+from swelive_plugin.core.outcome import Session
+from swelive_plugin.core.policy import Policy, Scope
 from swelive_plugin.core.prediction import Prediction
-from swelive_plugin.core.scoring import files_to_run
-from swelive_plugin.core.verdict import Finding, PatchReport, Reason, Status, Verdict
-from swelive_plugin.environments import Environment, Trial
-from swelive_plugin.errors import (
-    EnvironmentBuildError,
-    InfraError,
-    InstanceError,
-    Interrupted,
-    PatchError,
-    PatchRejected,
-    SweliveError,
-    UsageError,
-)
-from swelive_plugin.extensions import environment_provider, sandbox_named
+from swelive_plugin.core.verdict import Finding, Integrity, PatchReport, Verdict
+from swelive_plugin.environments import Trial
+from swelive_plugin.environments.search import words_of_lacks
+from swelive_plugin.errors import InstanceError, SweliveError, UsageError
+from swelive_plugin.extensions import policy_named
 from swelive_plugin.grading.controls import ControlReport, run_controls, trial_of
-from swelive_plugin.grading.rebuild import session_environment
-from swelive_plugin.grading.rebuild_step import rebuild_extensions
-from swelive_plugin.grading.session import run_session
+from swelive_plugin.grading.rebuild import Rebuilt, modules_can_be_built
 from swelive_plugin.grading.settings import Progress, Settings, scratch
-from swelive_plugin.grading.state import Grade, Step
-from swelive_plugin.grading.tree import make_graded_tree, python_sources
-from swelive_plugin.grading.weigh import score_session
-from swelive_plugin.integrity.judge import CHECKED, judge
-from swelive_plugin.integrity.mutation import run_mutation_control
+from swelive_plugin.grading.testbed import (
+    Prepared,
+    RunResult,
+    Testbed,
+    Variant,
+    open_testbed,
+    prepare,
+    run,
+    run_kept,
+    run_prepared,
+)
+from swelive_plugin.integrity.judge import CHECKED, judge, loaded_plugins
+from swelive_plugin.integrity.mutation import mutation_control
 from swelive_plugin.integrity.patch_scan import ASKS, scan_patch
 from swelive_plugin.integrity.source_scan import scan_sources
+from swelive_plugin.sandbox.processes import end_of_output
 from swelive_plugin.workspace.checkout import remove_tree
 from swelive_plugin.workspace.graded import Application
-from swelive_plugin.workspace.mirror import ensure_mirror, repo_url
 
-__all__ = ["STEPS", "Grade", "grade", "run_steps"]
-
-# Which status an error of the tree becomes; the first that fits.
-STATUS_OF: tuple[tuple[type[SweliveError], Status], ...] = (
-    (PatchRejected, Status.PATCH_REJECTED),
-    (PatchError, Status.PATCH_FAILED),
-    (InstanceError, Status.INVALID_INSTANCE),
-    (EnvironmentBuildError, Status.ENV_ERROR),
-    (Interrupted, Status.INCOMPLETE),
-    (InfraError, Status.ERROR),
-)
+__all__ = ["Known", "Task", "gather", "grade"]
 
 
-def check_instance(grade: Grade) -> Verdict | None:
-    """An instance without FAIL_TO_PASS can't be graded by anyone."""
-    if not grade.instance.fail_to_pass:
+@dataclass(frozen=True)
+class Task:
+    """One prediction to be graded. ``folder`` keeps the report; ``work`` lies in the cache and is thrown away."""
+
+    instance: Instance
+    prediction: Prediction
+    settings: Settings
+    folder: Path
+    work: Path
+    progress: Progress
+
+    @property
+    def policy(self) -> Policy:
+        """The scoring policy that the settings name."""
+        return policy_named(self.settings.policy)
+
+    @property
+    def scope(self) -> Scope:
+        """Which test files are run."""
+        return self.settings.scope or self.policy.default_scope
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known after a step: the evidence for the decision, and what else the report says."""
+
+    evidence: Evidence
+    environment: str = ""
+    patch: PatchReport = field(default_factory=PatchReport)
+
+
+def gather(task: Task) -> Iterator[tuple[str, Known]]:
+    """Yield (step, what is known after it). Raises errors of our tree, which become statuses in `core.decide`."""
+    known = Known(Evidence(task.instance, task.policy, task.scope))
+    check_inputs(task)
+    known = replace(known, evidence=replace(known.evidence, empty=task.prediction.is_empty))
+    yield "check_inputs", known
+    if known.evidence.empty:
+        return
+
+    testbed, controls = open_with_controls(task)
+    known = Known(_with_controls(known.evidence, testbed, controls), testbed.environment.key)
+    yield "open_testbed", known
+
+    variant = variant_of(task, controls)
+    prepared = prepare(testbed, variant, folder=task.folder, work=task.work)
+    rebuild = _rebuild_of(testbed, prepared.rebuilt, controls)
+    evidence = replace(known.evidence, patched_files=prepared.application.changed, rebuild=rebuild)
+    known = replace(known, evidence=evidence, patch=_patch_report(prepared))
+    yield "prepare", known
+    if rebuild is not None and rebuild.failed and rebuild.possible:
+        return
+
+    result = run_prepared(testbed, variant, prepared, folder=task.folder, work=task.work)
+    known = replace(known, evidence=_with_session(known.evidence, result))
+    yield "run_tests", known
+
+    integrity = check_integrity(task, testbed, controls, prepared, result)
+    known = replace(known, evidence=replace(known.evidence, integrity=integrity))
+    yield "check_integrity", known
+
+    if has_cause(task.settings, integrity) and decide(known.evidence).resolved:
+        remove_tree(prepared.tree)  # a tree beside a mutant's shares files with it, and link counts would tell it
+        integrity = run_mutants(task, testbed, controls, prepared, integrity)
+        known = replace(known, evidence=replace(known.evidence, integrity=integrity))
+        yield "mutation_control", known
+
+
+def check_inputs(task: Task) -> None:
+    """Raise `InstanceError` for a task row that nobody can grade."""
+    instance = task.instance
+    if not instance.fail_to_pass:
         raise InstanceError(
-            f"{grade.instance.instance_id} has no FAIL_TO_PASS: nothing to grade",
+            f"{instance.instance_id} has no FAIL_TO_PASS: nothing to grade",
             hint="`swelive validate` derives the lists from the gold patch",
         )
-    if not grade.instance.test_patch.strip():
-        raise InstanceError(f"{grade.instance.instance_id} has no test_patch: the hidden tests are missing")
-    return None
-
-
-def check_prediction(grade: Grade) -> Verdict | None:
-    """An empty patch is a status of its own and runs nothing; a row without a gold patch has no prediction to judge."""
-    if grade.prediction.is_empty and grade.prediction.source == "gold":
+    if not instance.test_patch.strip():
+        raise InstanceError(f"{instance.instance_id} has no test_patch: the hidden tests are missing")
+    if task.prediction.is_empty and task.prediction.source == "gold":
         raise InstanceError(
-            f"{grade.instance.instance_id} has no gold patch: its row's patch is empty, so there is nothing to grade",
+            f"{instance.instance_id} has no gold patch: its row's patch is empty, so there is nothing to grade",
             hint="give predictions with -p, or a dataset whose rows have a patch",
         )
-    if grade.prediction.is_empty:
-        return grade.verdict(Status.EMPTY_PATCH, [Reason("empty_patch", "the prediction is empty: nothing was run")])
-    return None
 
 
-def open_sandbox(grade: Grade) -> Verdict | None:
-    """Find the sandbox that was asked for."""
-    grade.sandbox = sandbox_named(grade.settings.sandbox, require=grade.settings.require_sandbox)
-    return None
+def open_with_controls(task: Task) -> tuple[Testbed, ControlReport | None]:
+    """Return the testbed and its controls; what is built first is chosen by them. ``None``: they are switched off."""
+    if task.settings.controls == "off":
+        return open_testbed(task.instance, task.settings, progress=task.progress), None
+    reports: dict[str, ControlReport] = {}
+
+    def check(testbed: Testbed) -> Trial:
+        report = reports[testbed.environment.key] = run_controls(testbed)
+        return trial_of(report)
+
+    testbed = open_testbed(task.instance, task.settings, check=check, progress=task.progress)
+    return testbed, reports.get(testbed.environment.key) or run_controls(testbed)
 
 
-def find_mirror(grade: Grade) -> Verdict | None:
-    """Have the repository, with the base commit in it, in the cache."""
-    instance, settings = grade.instance, grade.settings
-    grade.mirror = ensure_mirror(
-        instance.repo,
-        instance.base_commit,
-        url=repo_url(settings.repo_url, instance.repo),
-        cache=settings.cache,
-        offline=settings.offline,
-        progress=grade.progress,
-    )
-    return None
+def _with_controls(evidence: Evidence, testbed: Testbed, controls: ControlReport | None) -> Evidence:
+    evidence = replace(evidence, lacks=words_of_lacks(testbed.environment))
+    if controls is None:
+        return evidence
+    gold = controls.gold.evidence if controls.gold else None
+    return replace(evidence, outcomes=controls.outcomes, base=controls.base.evidence, gold=gold)
 
 
-def build_environment(grade: Grade) -> Verdict | None:
-    """Have the environment of the commit's day, from the store or built once from trusted code.
-
-    With controls, what is built first is chosen by them: recipes are tried until the controls hold.
-    """
-    assert grade.mirror is not None
-    assert grade.sandbox is not None
-    provider = environment_provider(grade.settings)
-    grade.environment = provider.provide(
-        grade.instance,
-        mirror=grade.mirror,
-        sandbox=grade.sandbox,
-        offline=grade.settings.offline,
-        progress=grade.progress,
-        check=None if grade.settings.controls == "off" else partial(_try_environment, grade),
-    )
-    return None
+def _gold_built(controls: ControlReport | None) -> Rebuilt | None:
+    return controls.gold.run.rebuilt if controls and controls.gold else None
 
 
-def _try_environment(grade: Grade, environment: Environment) -> Trial:
-    return trial_of(_controls_in(grade, environment))
-
-
-def _controls_in(grade: Grade, environment: Environment) -> ControlReport:
-    assert grade.sandbox is not None
-    assert grade.mirror is not None
-    return run_controls(
-        grade.instance,
-        environment,
-        mirror=grade.mirror,
-        sandbox=grade.sandbox,
-        settings=grade.settings,
-        scope=grade.scope,
-        progress=grade.progress,
+def variant_of(task: Task, controls: ControlReport | None) -> Variant:
+    """Return the variant that decides: the prediction, held to the pytest plugins that the controls loaded."""
+    gold = _gold_built(controls)
+    return Variant(
+        task.prediction.patch,
+        plugins=controls.plugins if controls else None,
+        gold_built=gold if gold and gold.ok else None,
     )
 
 
-def make_tree(grade: Grade) -> Verdict | None:
-    """Make the graded tree: the prediction, tests and pytest's configuration put back, the hidden tests on top."""
-    assert grade.environment is not None
-    assert grade.sandbox is not None
-    assert grade.mirror is not None
-    grade.tree, grade.application = make_graded_tree(
-        grade.work,
-        grade.instance,
-        grade.prediction.patch,
-        environment=grade.environment,
-        mirror=grade.mirror,
-        sandbox=grade.sandbox,
+def _rebuild_of(testbed: Testbed, rebuilt: Rebuilt | None, controls: ControlReport | None) -> Rebuild | None:
+    if rebuilt is None:
+        return None
+    possible = rebuilt.ok or modules_can_be_built(testbed, _gold_built(controls))
+    return Rebuild(rebuilt.report, rebuilt.ended_by, rebuilt.evidence, possible)
+
+
+def _patch_report(prepared: Prepared) -> PatchReport:
+    application = prepared.application
+    restored = tuple(f"{item.path}: {item.action} ({item.why})" for item in application.restored)
+    report = prepared.rebuilt.report if prepared.rebuilt else None
+    return PatchReport(application.strictness, application.repairs, application.changed, restored, report)
+
+
+def _with_session(evidence: Evidence, result: RunResult) -> Evidence:
+    return replace(
+        evidence,
+        session=result.session,
+        root=result.root,
+        ended_by=result.ended_by,
+        last_output=end_of_output(result.output),
     )
-    grade.checked += ("files",)
-    grade.findings += tuple(_findings_of(grade.application))
-    return None
+
+
+def check_integrity(
+    task: Task, testbed: Testbed, controls: ControlReport | None, prepared: Prepared, result: RunResult
+) -> Integrity:
+    """Return what shows whether the session can be believed, with the controls as the measure of what is normal."""
+    plugins = controls.plugins if controls else None
+    changed = prepared.application.changed
+    findings = [
+        *_findings_of(prepared.application),
+        *_findings_of_build(prepared.rebuilt),
+        *judge(result.read, result.session, touched=changed, control=controls.facts if controls else None),
+        *scan_patch(
+            task.prediction.patch,
+            known=task.instance.patch,
+            hidden=task.instance.test_patch,
+            told=task.instance.problem_statement,
+            in_effect=changed,
+        ),
+    ]
+    messages = {finding.message for finding in findings}
+    findings += [found for found in scan_sources(prepared.sources) if found.message not in messages]
+    return Integrity(
+        mode="driver",
+        sandbox=testbed.sandbox.name,
+        network=task.settings.network,
+        checked=("files", *(() if plugins is None else ("plugins",)), *CHECKED),
+        findings=tuple(findings),
+        plugins=tuple(sorted(loaded_plugins(result.read.events) or ())),
+    )
 
 
 def _findings_of(application: Application) -> Iterator[Finding]:
-    """What the files of the prediction show: shadowing modules are tampering, whatever was put back is a flag."""
+    """Yield what the prediction's files show: shadowing modules are tampering, whatever was put back is a flag."""
     for item in application.shadows:
-        told = f"{item.path} takes the place of another module ({item.why}); it was removed"
-        yield Finding(item.why.replace("-", "_"), "tampered", told, file=item.path)
+        message = f"{item.path} takes the place of another module ({item.why}); it was removed"
+        yield Finding(item.why.replace("-", "_"), "tampered", message, file=item.path)
     for flag in application.flags:
         yield Finding("put_back", "flag", flag)
 
 
-def run_both_controls(grade: Grade) -> Verdict | None:
-    """Have the sessions whose answer we know; an environment in which they don't hold gives no verdict."""
-    if grade.settings.controls == "off":
-        return None
-    assert grade.environment is not None
-    grade.controls = _controls_in(grade, grade.environment)
-    return None
-
-
-def run_tests(grade: Grade) -> Verdict | None:
-    """Run the one deciding session."""
-    assert grade.environment is not None
-    assert grade.sandbox is not None
-    assert grade.tree is not None
-    assert grade.application is not None
-    files = files_to_run(grade.instance, grade.scope)
-    grade.progress(f"tests: {len(files)} file{'s' if len(files) != 1 else ''}")
-    grade.result = run_session(
-        session_environment(grade.environment, grade.rebuilt),
-        grade.tree,
-        [name for name in files if (grade.tree / name).exists()] or files,
-        sandbox=grade.sandbox,
-        settings=grade.settings,
-        folder=grade.folder,
-        work=grade.work,
-        plugins=grade.plugins,
-    )
-    return None
-
-
-def check_integrity(grade: Grade) -> Verdict | None:
-    """Judge whether the session can be believed, with the trusted sessions as the measure of what is normal."""
-    assert grade.environment is not None
-    assert grade.tree is not None
-    assert grade.result is not None
-    assert grade.application is not None
-    grade.checked += CHECKED if grade.plugins is None else ("plugins", *CHECKED)
-    grade.findings += judge(
-        grade.result.read,
-        grade.result.session,
-        touched=grade.application.changed,
-        control=grade.controls.facts if grade.controls else None,
-    )
-    grade.findings += scan_patch(
-        grade.prediction.patch,
-        known=grade.instance.patch,
-        hidden=grade.instance.test_patch,
-        told=grade.instance.problem_statement,
-        in_effect=grade.application.changed,
-    )
-    told = {finding.message for finding in grade.findings}
-    changed = python_sources(grade.environment.tree, grade.tree, grade.application.changed)
-    grade.findings += tuple(look for look in scan_sources(changed) if look.message not in told)
-    return None
-
-
-def mutation_control(grade: Grade) -> Verdict | None:
-    """Where the tests pass and there is cause to look (or always): they must fail when they expect something else."""
-    mode = grade.settings.mutate
-    cause = any(finding.severity in ("flag", "suspicious") for finding in grade.findings)
-    if mode == "off" or (mode == "auto" and not cause) or not score_session(grade).resolved:
-        return None
-    assert grade.environment is not None
-    assert grade.sandbox is not None
-    assert grade.mirror is not None
-    grade.progress("mutation control")
-    if grade.tree is not None:  # a tree beside it shares files, and the number of their links would tell a mutant
-        remove_tree(grade.tree)
-    found = run_mutation_control(
-        grade.instance,
-        grade.prediction.patch,
-        grade.environment,
-        mirror=grade.mirror,
-        sandbox=grade.sandbox,
-        settings=grade.settings,
-        scope=grade.scope,
-        folder=grade.folder,
-        plugins=grade.plugins,
-        disguised=mode == "always" or any(ASKS in finding.message for finding in grade.findings),
-        rebuilt=grade.rebuilt,
-        rebuilt_gold=grade.controls.gold.rebuilt if grade.controls and grade.controls.gold else None,
-    )
-    grade.mutation = found.told
-    grade.findings += found.findings
-    grade.checked += ("mutation",)
-    return None
-
-
-STEPS: tuple[Step, ...] = (
-    check_instance,
-    check_prediction,
-    open_sandbox,
-    find_mirror,
-    build_environment,
-    make_tree,
-    run_both_controls,
-    rebuild_extensions,
-    run_tests,
-    check_integrity,
-    mutation_control,
-    score_session,
-)
-
-
-def run_steps(grade: Grade, steps: Sequence[Step] = STEPS) -> Verdict:
-    """Return the verdict of the first step that gives one. Errors of our tree become statuses; usage errors pass."""
-    verdict: Verdict | None = None
-    for step in steps:
-        began = time.perf_counter()
-        try:
-            verdict = step(grade)
-        except UsageError:
-            raise
-        except SweliveError as error:
-            verdict = grade.verdict(_status_of(error), [_reason_of(error)])
-        except OSError as error:
-            hint = "free some space and run again" if error.errno in (28, 122) else "see error.txt in the report folder"
-            verdict = grade.verdict(Status.ERROR, [Reason("os_error", f"{step.__name__}: {error} ({hint})")])
-            _keep_traceback(grade)
-        except Exception as error:
-            told = f"{step.__name__}: {type(error).__name__}: {error} (a defect of ours; see error.txt)"
-            verdict = grade.verdict(Status.ERROR, [Reason("internal_error", told)])
-            _keep_traceback(grade)
-        finally:
-            grade.timings[step.__name__] = round(time.perf_counter() - began, 4)
-        if verdict is not None:
-            return _complete(grade, verdict)
-    return _complete(
-        grade, grade.verdict(Status.INCOMPLETE, [Reason("incomplete", "the steps ended without a verdict")])
-    )
-
-
-def _status_of(error: SweliveError) -> Status:
-    return next((status for kind, status in STATUS_OF if isinstance(error, kind)), Status.ERROR)
-
-
-def _reason_of(error: SweliveError) -> Reason:
-    code = "".join("_" + letter.lower() if letter.isupper() else letter for letter in type(error).__name__).strip("_")
-    return Reason(code, str(error), evidence=error.evidence)
-
-
-def _keep_traceback(grade: Grade) -> None:
-    try:
-        (grade.folder / "error.txt").write_text(traceback.format_exc(), "utf-8")
-    except OSError:  # the disk is what failed: the reason in the verdict has to do
+def _findings_of_build(rebuilt: Rebuilt | None) -> Iterator[Finding]:
+    if rebuilt is None:
         return
+    for refused in rebuilt.report.refused:
+        yield Finding("module_refused", "flag", f"left out: {refused}")
+    if rebuilt.ok:
+        message = "compiled code of the prediction's runs where no audit hook sees it"
+        yield Finding("suspicious", "suspicious", message)  # so that the mutation control runs
 
 
-def _complete(grade: Grade, verdict: Verdict) -> Verdict:
-    application = grade.application
-    patch = PatchReport()
-    if application is not None:
-        restored = tuple(f"{item.path}: {item.action} ({item.why})" for item in application.restored)
-        patch = PatchReport(
-            application.strictness,
-            application.repairs,
-            application.changed,
-            restored,
-            grade.rebuilt.report if grade.rebuilt else None,
-        )
+def has_cause(settings: Settings, integrity: Integrity) -> bool:
+    """Return whether the mutation control is to run: always, or where something was found that asks for it."""
+    found = any(finding.severity in ("flag", "suspicious") for finding in integrity.findings)
+    return settings.mutate == "always" or (settings.mutate == "auto" and found)
+
+
+def run_mutants(
+    task: Task, testbed: Testbed, controls: ControlReport | None, prepared: Prepared, integrity: Integrity
+) -> Integrity:
+    """Return the integrity with what the mutation control found. Gold's runs are kept in the cache."""
+    task.progress("mutation control")
+    plugins = controls.plugins if controls else None
+
+    def outcome(gold: bool, number: int | None) -> tuple[Session, frozenset[str]]:
+        result = run_one(gold, number)
+        return result.session, result.mutated
+
+    def run_one(gold: bool, number: int | None) -> RunResult:
+        variant = Variant(mutant=number, disguise=number is None, plugins=plugins)
+        if gold:
+            built = _gold_built(controls)
+            return run_kept(testbed, replace(variant, patch=task.instance.patch, trusted=True, built=built))
+        name = "disguised" if number is None else f"mutant-{number + 1}"
+        changed = replace(variant, patch=task.prediction.patch, built=prepared.rebuilt)
+        return run(testbed, changed, folder=task.folder / name)
+
+    asks = any(ASKS in finding.message for finding in integrity.findings)
+    found = mutation_control(task.instance, outcome, disguised=task.settings.mutate == "always" or asks)
     return replace(
-        verdict,
-        patch=patch,
-        model=grade.prediction.model,
-        attempt=grade.prediction.attempt,
-        patch_sha256=grade.prediction.sha256,
-        environment=grade.environment.key if grade.environment else "",
-        controls=grade.controls.outcomes.label if grade.controls else "none",
-        instance_sha256=grade.instance.sha256,
-        options_key=grade.settings.key,
-        duration_s=round(sum(grade.timings.values()), 3),
+        integrity,
+        mutation=found.summary,
+        findings=(*integrity.findings, *found.findings),
+        checked=(*integrity.checked, "mutation"),
+    )
+
+
+def run_steps(task: Task) -> tuple[Verdict, dict[str, float]]:
+    """Return the verdict on what the steps gathered, and how long each took in seconds. Usage errors pass through."""
+    timings: dict[str, float] = {}
+    known = Known(Evidence(task.instance, task.policy, task.scope))
+    began = step_began = time.perf_counter()
+    try:
+        for step, after in gather(task):
+            known = after
+            timings[step] = round(time.perf_counter() - step_began, 4)
+            step_began = time.perf_counter()
+    except UsageError:
+        raise
+    except Exception as error:
+        known = replace(known, evidence=replace(known.evidence, error=error))
+        if not isinstance(error, SweliveError):
+            with suppress(OSError):  # the disk may be what failed: the reason in the verdict has to do
+                (task.folder / "error.txt").write_text(traceback.format_exc(), "utf-8")
+    verdict = replace(
+        decide(known.evidence),
+        patch=known.patch,
+        model=task.prediction.model,
+        attempt=task.prediction.attempt,
+        patch_sha256=task.prediction.sha256,
+        environment=known.environment,
+        instance_sha256=task.instance.sha256,
+        options_key=task.settings.key,
+        duration_s=round(time.perf_counter() - began, 3),
         tool_version=__version__,
     )
+    return verdict, timings
 
 
 def grade(
@@ -369,7 +342,7 @@ def grade(
     except OSError as error:
         raise UsageError(f"{folder} can't be written: {error.strerror or error}", hint="give another folder") from error
     with scratch(settings.cache) as work:
-        under_way = Grade(instance, prediction, settings, folder, work, progress or (lambda _: None))
-        verdict = run_steps(under_way)
-    (folder / "timings.json").write_text(json.dumps(under_way.timings, indent=1) + "\n", "utf-8")
+        task = Task(instance, prediction, settings, folder, work, progress or (lambda _: None))
+        verdict, timings = run_steps(task)
+    (folder / "timings.json").write_text(json.dumps(timings, indent=1) + "\n", "utf-8")
     return verdict

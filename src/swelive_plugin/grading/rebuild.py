@@ -19,10 +19,11 @@ import zlib
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from filelock import FileLock
 
 from swelive_plugin.core.extension_modules import Compiled, is_artefact, may_come_back, only_sources, why_rebuild
-from swelive_plugin.core.instance import Instance
 from swelive_plugin.core.verdict import RebuildReport
 from swelive_plugin.environments import TESTBED, Environment
 from swelive_plugin.environments.build import first_cause
@@ -34,9 +35,10 @@ from swelive_plugin.environments.extension_builds import (
     rebuild_argv,
     seeds,
 )
-from swelive_plugin.grading.settings import Progress, Settings
+from swelive_plugin.files import json_bytes, write_atomically
+from swelive_plugin.grading.settings import scratch
 from swelive_plugin.grading.tree import history_of, top_level_names
-from swelive_plugin.sandbox import Command, Completed, Limits, Mount, Sandbox
+from swelive_plugin.sandbox import Command, Completed, Limits, Mount
 from swelive_plugin.sandbox.processes import end_of_output
 from swelive_plugin.workspace.checkout import copy_file, link_tree, remove_tree
 from swelive_plugin.workspace.graded import Application, prepare_graded_tree
@@ -44,19 +46,20 @@ from swelive_plugin.workspace.patch import touched_paths
 from swelive_plugin.workspace.shadow import test_folder_of
 from swelive_plugin.workspace.unified import parse_diff, render
 
+if TYPE_CHECKING:
+    from swelive_plugin.grading.testbed import Testbed, Variant
+
 __all__ = [
-    "BUILD_OUTPUT",
-    "BUILT",
     "Rebuilt",
+    "modules_can_be_built",
     "plan_may_come_back",
     "put_built",
     "rebuild",
-    "rebuild_told",
+    "rebuild_key",
     "rebuilt_from",
     "words_of",
 ]
 
-BUILD_OUTPUT, BUILT = "build_output.txt", "built"
 SITE = "site-packages"  # so modules are told that go into the environment's package folder
 _FORM = "rebuild 1"  # another number here runs the controls of such projects anew
 _FILE_MIB = 2048
@@ -100,76 +103,69 @@ class Rebuilt:
         }  # fmt: skip
 
 
-def rebuild_told(environment: Environment) -> tuple[object, ...]:
+def rebuild_key(environment: Environment) -> tuple[object, ...]:
     """Return what a kept control depends on where there are extension modules: nothing elsewhere."""
     return () if environment.compiled is None else (_FORM, environment.compiled.how)
 
 
-def rebuilt_from(data: Any, folder: Path) -> Rebuilt | None:
-    """Return the rebuild that a control kept in ``folder``; ``None``: there was none."""
+def rebuilt_from(data: Any, built: Path) -> Rebuilt | None:
+    """Return the rebuild that a kept run tells of, with its modules in ``built``; ``None``: there was none."""
     if not isinstance(data, dict):
         return None
     report = RebuildReport(
         tuple(data["because"]), data["command"], data["duration_s"], tuple(data["replaced"]), tuple(data["refused"]),
         data["failed"],
     )  # fmt: skip
-    return Rebuilt(report, folder / BUILT, data["ended_by"], data["evidence"])
+    return Rebuilt(report, built, data["ended_by"], data["evidence"])
 
 
 def rebuild(
-    instance: Instance,
-    patch: str,
-    environment: Environment,
+    testbed: Testbed,
+    variant: Variant,
     *,
     touched: Iterable[str],
-    mirror: Path,
-    sandbox: Sandbox,
-    settings: Settings,
     output: Path,
     built: Path,
     work: Path,
-    trusted: bool = False,
-    gold: Rebuilt | None = None,
     always: bool = False,
-    progress: Progress = lambda _: None,
 ) -> Rebuilt | None:
-    """Return the modules that ``patch`` makes; ``None`` where neither it nor the test patch touches what they are from.
+    """Return the modules that a variant's patch makes; ``None`` where nothing touches what they are made of.
 
     ``touched`` are the patch's paths that are in effect. The file ``output`` gets what the build prints, the folder
-    ``built`` the modules; ``work`` is thrown away. From a ``trusted`` build (a control's) every new module is taken;
-    from any other those that `may_come_back`, with ``gold``'s own in test folders. ``always`` builds everything,
-    whatever was touched. Raises `SandboxError`, `InfraError`; a build that fails is in the result.
+    ``built`` the modules; ``work`` is thrown away. From a trusted variant's build every new module is taken; from any
+    other those that `may_come_back`, with gold's own in test folders. ``always`` builds everything, whatever was
+    touched. Raises `SandboxError`, `InfraError`; a build that fails is in the result.
     """
+    environment, sandbox = testbed.environment, testbed.sandbox
     compiled = environment.compiled
-    hidden = _parts_of(instance.test_patch, compiled)
+    hidden = _parts_of(testbed.instance.test_patch, compiled)
     because = tuple(dict.fromkeys((*why_rebuild(touched, compiled), *hidden.paths)))
     if compiled is None or not (because or always):
         return None
     output.parent.mkdir(parents=True, exist_ok=True)
     if compiled.how == "none":
         return Rebuilt(RebuildReport(because, failed=compiled.note), built)
-    progress(f"building extension modules again: {', '.join(because[:3]) or 'all'}")
+    testbed.progress(f"building extension modules again: {', '.join(because[:3]) or 'all'}")
     tree = work / "rebuild"
-    _make_tree(tree, instance, patch, hidden.patch, environment, mirror)
+    _make_tree(testbed, tree, variant.patch, hidden.patch)
     if compiled.how == "setuptools":
         for name, artefact in seeds(compiled.artefacts, compiled.folder, environment.tree).items():
             _copy(environment.tree / artefact, tree / compiled.folder / BUILD_LIB / name)
     if always or not only_sources(because):
         _make_old(tree)
-    command = _command(environment, compiled, tree, sandbox, settings)
+    command = _command(testbed, compiled, tree)
     done = sandbox.run(command, output=output)
-    told = " ".join((PurePosixPath(command.argv[0]).name, *command.argv[1:]))
+    line = " ".join((PurePosixPath(command.argv[0]).name, *command.argv[1:]))
     if compiled.how == "hook":
-        told = f"{environment.recipe.build_backend} build_editable"
-    report = RebuildReport(because, told, round(done.duration_s, 3))
+        line = f"{environment.recipe.build_backend} build_editable"
+    report = RebuildReport(because, line, round(done.duration_s, 3))
     if done.exit_status != 0 or done.ended_by != "exit":
         text = output.read_text("utf-8", "replace")
         failed = words_of(text, done, root=sandbox.inside(command.mounts[-1]))
-        report = RebuildReport(because, told, report.duration_s, failed=failed)
-        return Rebuilt(report, built, done.ended_by, end_of_output(output))
-    taken, refused = _collect(tree, built, environment, compiled, instance, trusted=trusted, gold=gold)
+        return Rebuilt(replace(report, failed=failed), built, done.ended_by, end_of_output(output))
+    taken, refused = _collect(testbed, variant, tree, built)
     remove_tree(tree)
-    return Rebuilt(RebuildReport(because, told, report.duration_s, taken, refused), built)
+    return Rebuilt(replace(report, replaced=taken, refused=refused), built)
 
 
 @dataclass(frozen=True)
@@ -189,14 +185,16 @@ def _parts_of(patch: str, compiled: Compiled | None) -> _Parts:
     return _Parts(paths, render(wanted).decode("utf-8", "surrogateescape") if wanted else "")
 
 
-def _make_tree(tree: Path, instance: Instance, patch: str, hidden: str, environment: Environment, mirror: Path) -> None:
+def _make_tree(testbed: Testbed, tree: Path, patch: str, hidden: str) -> None:
     """Fill ``tree`` with copies (a build may write into each of its files) of base, and apply the patch."""
+    environment = testbed.environment
     link_tree(environment.tree, tree, private=True)
     prepare_graded_tree(
         tree, base=environment.tree, prediction=patch, test_patch=hidden, top_level=top_level_names(environment)
     )
     if environment.recipe.scm_version:  # as in the first build
-        link_tree(history_of(environment, mirror, instance.base_commit), tree / ".git", private=True)
+        history = history_of(environment, testbed.mirror, testbed.instance.base_commit)
+        link_tree(history, tree / ".git", private=True)
 
 
 def _make_old(tree: Path) -> None:
@@ -215,7 +213,8 @@ def _make_old(tree: Path) -> None:
                 os.utime(path, (now, now - 1 if from_cython else now))
 
 
-def _command(environment: Environment, compiled: Compiled, tree: Path, sandbox: Sandbox, settings: Settings) -> Command:
+def _command(testbed: Testbed, compiled: Compiled, tree: Path) -> Command:
+    environment, sandbox, settings = testbed.environment, testbed.sandbox, testbed.settings
     mount = Mount(tree, TESTBED, "rw")
     root = sandbox.inside(mount)
     mounts, env = build_requirements(environment, sandbox)
@@ -331,15 +330,14 @@ class Harvest:
             self.take(plan, "" if fits else "it takes modules from places that base does not")
 
 
-def _collect(
-    tree: Path, built: Path, environment: Environment, compiled: Compiled, instance: Instance,
-    *, trusted: bool, gold: Rebuilt | None,
-) -> tuple[tuple[str, ...], tuple[str, ...]]:  # fmt: skip
+def _collect(testbed: Testbed, variant: Variant, tree: Path, built: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Copy the modules that were made anew into ``built``; return their paths, and those refused with the reason."""
+    compiled, gold = testbed.environment.compiled, variant.gold_built
+    assert compiled is not None, "only what has extension modules is built again"
     known = frozenset((*compiled.artefacts, *(gold.report.replaced if gold else ())))
-    hidden = (path for change in touched_paths(instance.test_patch) for path in (change.old, change.new))
+    hidden = (path for change in touched_paths(testbed.instance.test_patch) for path in (change.old, change.new))
     tests = frozenset(folder for path in hidden if (folder := test_folder_of(path)))
-    harvest = Harvest(tree, built, environment, known, tests, trusted)
+    harvest = Harvest(tree, built, testbed.environment, known, tests, variant.trusted)
     harvest.modules()
     if gold is not None:
         harvest.helpers_of(gold)
@@ -348,6 +346,40 @@ def _collect(
     if compiled.site:
         harvest.wheel(tree / compiled.folder / WHEEL_FOLDER, frozenset(compiled.site))
     return tuple(dict.fromkeys(harvest.taken)), tuple(harvest.refused)
+
+
+def modules_can_be_built(testbed: Testbed, gold: Rebuilt | None) -> bool:
+    """Return whether trusted code does build here: then a prediction that does not is itself to blame.
+
+    Gold's build shows it where there was one; else base is built once more without any patch, and the answer is kept.
+    """
+    compiled = testbed.environment.compiled
+    if compiled is None or compiled.how == "none":
+        return False
+    if gold is not None:
+        return gold.ok
+    if testbed.settings.controls == "off":
+        return True
+    base = replace(testbed, instance=replace(testbed.instance, test_patch=""))
+    variant = _trusted_base()
+    path = base.folder(variant).with_suffix(".rebuild.json")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(f"{path}.lock"):
+        if not path.exists():
+            testbed.progress("building the extension modules of base again")
+            with scratch(testbed.settings.cache) as work:
+                found = rebuild(
+                    base, variant, touched=(), output=work / "build_output.txt", built=work / "built", work=work,
+                    always=True,
+                )  # fmt: skip
+            write_atomically(path, json_bytes({"failed": found.report.failed if found else ""}))
+    return not json.loads(path.read_text("utf-8"))["failed"]
+
+
+def _trusted_base() -> Variant:
+    from swelive_plugin.grading.testbed import Variant  # it imports this module
+
+    return Variant(trusted=True)
 
 
 def plan_may_come_back(old: bytes, new: bytes) -> bool:

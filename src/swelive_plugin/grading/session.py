@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from swelive_plugin.core.outcome import Session, reduce_events, with_prefix
-from swelive_plugin.environments import TESTBED, Environment
-from swelive_plugin.grading.launch import Channel, Launch, copy_probe, launch_argv, pytest_args, write_config
-from swelive_plugin.grading.settings import Settings
+from swelive_plugin.environments import TESTBED
+from swelive_plugin.grading.launch import Channel, Launch, copy_probe, launch_argv, write_config
+from swelive_plugin.grading.rebuild import session_environment
 from swelive_plugin.integrity.judge import ChannelRead, read_channel
-from swelive_plugin.sandbox import Command, Completed, Limits, Mount, Sandbox
+from swelive_plugin.sandbox import Command, Completed, Limits, Mount
+
+if TYPE_CHECKING:
+    from swelive_plugin.grading.testbed import Prepared, Testbed, Variant
 
 __all__ = ["SessionResult", "read_session_folder", "run_session"]
 
@@ -32,28 +35,19 @@ class SessionResult:
 
 
 def run_session(
-    environment: Environment,
-    tree: Path,
-    test_files: Sequence[str],
-    *,
-    sandbox: Sandbox,
-    settings: Settings,
-    folder: Path,
-    work: Path,
-    extra_args: Sequence[str] = (),
-    plugins: Sequence[str] | None = None,
-    disguise: bool = False,
-    started: Callable[[int], None] | None = None,
+    testbed: Testbed, variant: Variant, prepared: Prepared, files: Sequence[str], *, folder: Path, work: Path
 ) -> SessionResult:
-    """Run ``test_files`` of ``tree`` whole and return what came of it.
+    """Run ``files`` of a prepared tree, or the tests that the variant names, and return what came of it.
 
-    ``tree`` must be private to this call: where the sandbox has no throw-away layers, the tests write into it.
-    ``plugins``, when given, are the only distributions whose pytest plugins load by themselves.
+    The tree must be private to this call: where the sandbox has no throw-away layers, the tests write into it.
+    ``files`` hold the hidden tests: the code under test has no business to open them.
     ``folder`` gets ``events.jsonl`` and ``test_output.txt``, ``work`` what is thrown away afterwards. Raises
     `SandboxError` if the session could not be started; what the session itself does (crash, hang) is in the result.
     """
+    environment = session_environment(testbed.environment, prepared.rebuilt)
+    sandbox, settings = testbed.sandbox, testbed.settings
     folder.mkdir(parents=True, exist_ok=True)
-    tree_mount = Mount(tree, TESTBED, "overlay" if sandbox.overlays else "rw")
+    tree_mount = Mount(prepared.tree, TESTBED, "overlay" if sandbox.overlays else "rw")
     root = sandbox.inside(tree_mount)
     inside_folder = work / "inside"
     inside_folder.mkdir(exist_ok=True)
@@ -66,11 +60,11 @@ def run_session(
             channel_fd=channel.write_fd,
             tree=root,
             site_folders=environment.site_folders,
-            pytest_args=pytest_args(test_files, extra=extra_args),
+            pytest_args=variant.tests or tuple(files),
             path_map=() if root == TESTBED else ((str(environment.tree), root),),
-            test_files=tuple(test_files),
-            plugins=None if plugins is None else tuple(plugins),
-            disguise=disguise,
+            test_files=tuple(files),
+            plugins=variant.plugins,
+            disguise=variant.disguise,
             extra_path=tuple(environment.env.get("PYTHONPATH", "").split(":"))
             if "PYTHONPATH" in environment.env
             else (),
@@ -93,15 +87,14 @@ def run_session(
             ),
             pass_fds=(channel.write_fd,),
         )
-        completed = sandbox.run(command, output=output, started=started)
+        completed = sandbox.run(command, output=output)
     session, read = _read(events, root, timed_out=completed.ended_by == "wall_clock")
     return SessionResult(session, read, completed, events, output, root)
 
 
-def read_session_folder(folder: Path) -> tuple[Session, ChannelRead]:
-    """Return the session that was kept in ``folder`` with its ``done.json``, and its records."""
-    done = json.loads((folder / "done.json").read_text("utf-8"))
-    return _read(folder / "events.jsonl", done["root"], timed_out=done["ended_by"] == "wall_clock")
+def read_session_folder(folder: Path, *, root: str, timed_out: bool) -> tuple[Session, ChannelRead]:
+    """Return the session that was recorded in ``folder``, and its records; ``root`` is its tree's path inside."""
+    return _read(folder / "events.jsonl", root, timed_out=timed_out)
 
 
 def _read(events: Path, root: str, *, timed_out: bool) -> tuple[Session, ChannelRead]:

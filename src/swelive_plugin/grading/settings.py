@@ -85,6 +85,7 @@ class Settings:
 
     ``controls``: ``auto`` runs the base and gold sessions once per environment and uses them, ``off`` does without.
     ``sandbox``: ``auto`` takes bubblewrap where it runs, else none and says so; ``require_sandbox`` refuses instead.
+    ``environment`` names who builds environments: ``uv``, or a plugin's provider.
     ``mutate``: ``auto`` runs the mutation control when a flag was raised or the patch's words give cause to look.
     ``recipes``: a folder of recipes that you decided, ``<instance_id>/recipe.toml``, with an ``environment.lock``
     beside it if the same bytes are wanted: they come before what is found.
@@ -96,7 +97,8 @@ class Settings:
     memory_mib: int | None = 8192
     processes: int | None = 512
     controls: ControlsUse = "auto"
-    sandbox: Literal["auto", "bwrap", "none"] = "auto"
+    sandbox: str = "auto"
+    environment: str = "uv"
     require_sandbox: bool = False
     network: bool = False
     mutate: MutateUse = "auto"
@@ -108,13 +110,13 @@ class Settings:
     def __post_init__(self) -> None:
         """Refuse what no session can be held to: a word that is none of a field's would count as another one.
 
-        Policies and sandboxes may be a plugin's: their names are looked up where they are used. ``cache`` may be text.
+        Names of policies, sandboxes and environment providers may be a plugin's. ``cache`` may be text.
         Raises `UsageError`.
         """
         for name, allowed in _CHOICES.items():
             if not any(getattr(self, name) == word for word in allowed):
                 raise _wrong(self, name, "use " + " or ".join(map(_shown, allowed)))
-        for name in ("policy", "sandbox", "repo_url"):
+        for name in ("policy", "sandbox", "environment", "repo_url"):
             if not isinstance(getattr(self, name), str) or not getattr(self, name):
                 raise _wrong(self, name, "give its name as text")
         for name in ("require_sandbox", "network", "offline"):
@@ -130,11 +132,14 @@ class Settings:
         if not isinstance(cache, str | Path) or cache == "":
             raise _wrong(self, "cache", "give a folder's path")
         object.__setattr__(self, "cache", Path(cache))
+        from swelive_plugin.extensions import check_names  # kept out of a bare import of the package
+
+        check_names(self)
 
     @property
     def key(self) -> str:
         """A short hash of the options that can change a verdict: what a resumed run compares."""
-        told = (
+        options = (
             self.policy,
             self.scope,
             self.timeout_s,
@@ -142,12 +147,13 @@ class Settings:
             self.processes,
             self.controls,
             self.sandbox,
+            *((self.environment,) if self.environment != "uv" else ()),
             self.require_sandbox,
             self.network,
             self.mutate,
             *((str(self.recipes),) if self.recipes else ()),
         )
-        return hashlib.sha256(repr(told).encode()).hexdigest()[:16]
+        return hashlib.sha256(repr(options).encode()).hexdigest()[:16]
 
 
 def _wrong(settings: Settings, name: str, hint: str) -> UsageError:

@@ -2,57 +2,42 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
 
 from filelock import FileLock
 
-from swelive_plugin.core.instance import Instance
 from swelive_plugin.environments import Environment
-from swelive_plugin.sandbox import Sandbox
-from swelive_plugin.workspace.checkout import export_tree, link_tree, remove_tree
+from swelive_plugin.workspace.checkout import export_tree, link_tree, remove_tree, settle_written
 from swelive_plugin.workspace.graded import Application, prepare_graded_tree
 
-__all__ = ["history_of", "make_graded_tree", "python_sources", "settle_written", "top_level_names"]
+if TYPE_CHECKING:
+    from swelive_plugin.grading.testbed import Testbed
 
-# 2 January 2000: not the time of what was built, so that no bytecode of the file before it fits
-_WRITTEN = 946_771_200
+__all__ = ["history_of", "make_graded_tree", "python_sources", "top_level_names"]
 
 
-def make_graded_tree(
-    work: Path, instance: Instance, prediction: str, *, environment: Environment, mirror: Path, sandbox: Sandbox
-) -> tuple[Path, Application]:
-    """Return ``work/tree`` with everything in it that one session needs, and how the prediction got there.
+def make_graded_tree(testbed: Testbed, patch: str, work: Path) -> tuple[Path, Application]:
+    """Return ``work/tree`` with everything in it that one session needs, and how the patch got there.
 
     Raises `PatchRejected`, `PatchError`, `InstanceError` and `InfraError` as `prepare_graded_tree` does.
     """
+    instance, environment, private = testbed.instance, testbed.environment, not testbed.sandbox.overlays
     tree = work / "tree"
-    link_tree(environment.tree, tree, private=not sandbox.overlays)
+    link_tree(environment.tree, tree, private=private)
     application = prepare_graded_tree(
         tree,
         base=environment.tree,
-        prediction=prediction,
+        prediction=patch,
         test_patch=instance.test_patch,
         gold_patch=instance.patch,
         top_level=top_level_names(environment),
     )
     if environment.needs_git:
-        history = history_of(environment, mirror, instance.base_commit)
-        link_tree(history, tree / ".git", private=not sandbox.overlays)
+        link_tree(history_of(environment, testbed.mirror, instance.base_commit), tree / ".git", private=private)
     settle_written(tree, {*application.changed, *application.test_files, *(each.path for each in application.restored)})
     return tree, application
-
-
-def settle_written(tree: Path, paths: Iterable[str]) -> None:
-    """Give files that were written into a tree one time: code must not tell by it what was written when, and so a
-    mutated test from the real one. Files that the tree shares with the prepared one keep theirs.
-    """
-    for path in paths:
-        with suppress(OSError):
-            if os.lstat(tree / path).st_nlink == 1:
-                os.utime(tree / path, (_WRITTEN, _WRITTEN), follow_symlinks=False)
 
 
 def history_of(environment: Environment, mirror: Path, commit: str) -> Path:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-__all__ = ["Mutant", "function_of", "mutants"]
+__all__ = ["Mutant", "function_of_test", "mutants"]
 
 _EQUALITIES = frozenset({"assertEqual", "assertEquals", "assertListEqual", "assertDictEqual", "assertTupleEqual"})
 _EQUALITIES |= {"assertSetEqual", "assertSequenceEqual", "assertMultiLineEqual", "assertCountEqual", "assert_equal"}
@@ -50,7 +50,7 @@ class _Edit:
 Change = tuple[_Edit, ...]
 
 
-def function_of(test_id: str) -> str:
+def function_of_test(test_id: str) -> str:
     """Return the function of a test id without its file and parameters: ``Class::test_x``."""
     name = test_id.split("[", 1)[0].partition("::")[2].split()
     return name[0] if name else ""

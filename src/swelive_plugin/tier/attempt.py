@@ -16,10 +16,11 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from swelive_plugin.core.instance import Instance
-from swelive_plugin.environments import TESTBED, Environment
+from swelive_plugin.environments import TESTBED
 from swelive_plugin.errors import InstanceError
-from swelive_plugin.grading.settings import Progress, Settings, scratch
-from swelive_plugin.sandbox import Command, Limits, Mount, Sandbox
+from swelive_plugin.grading.settings import scratch
+from swelive_plugin.grading.testbed import Testbed
+from swelive_plugin.sandbox import Command, Limits, Mount
 from swelive_plugin.tier.agents import Agent, Surroundings
 from swelive_plugin.tier.layout import Task
 from swelive_plugin.tier.worktree import Work, collect_work
@@ -49,40 +50,29 @@ class AgentRun:
     cost: Mapping[str, Any] | None = None
 
 
-def run_agent(
-    agent: Agent,
-    task: Task,
-    instance: Instance,
-    *,
-    mirror: Path,
-    environment: Environment,
-    sandbox: Sandbox,
-    surroundings: Surroundings,
-    settings: Settings,
-    log: Path,
-    progress: Progress,
-) -> AgentRun:
+def run_agent(agent: Agent, task: Task, testbed: Testbed, surroundings: Surroundings, *, log: Path) -> AgentRun:
     """Return what ``agent`` made of a fresh work tree; its output goes to ``log``.
 
     It sees the work tree at ``/testbed``, the environment's interpreter first on its PATH, the prompt and a folder for
     ``cost.json``: nothing of the tier, the answer key or the caches. Raises `InfraError` where our side failed, and
     when it is interrupted; what the agent does is in the result.
     """
-    with scratch(settings.cache) as work:
+    environment, mirror = testbed.environment, testbed.mirror
+    with scratch(testbed.settings.cache) as work:
         base, tree = work / "base", work / "tree"
         export_tree(mirror, task.base_commit, base)
         _add_generated(environment.tree, base)
         link_tree(base, tree, private=True)
         export_tree(mirror, task.base_commit, work / "history", with_git=True)
         (work / "history" / ".git").rename(tree / ".git")
-        progress(f"{agent.name} at work")
+        testbed.progress(f"{agent.name} at work")
         if not agent.command:
-            return _built_in(agent, instance, base, tree, log)
+            return _built_in(agent, testbed.instance, base, tree, log)
         out = work / "out"
         out.mkdir()
-        command = _command(agent, task, work, tree, environment, sandbox, surroundings)
+        command = _command(agent, task, testbed, surroundings, work=work, tree=tree)
         with _DiskGuard([tree, out], surroundings.disk_mib) as guard:
-            completed = sandbox.run(command, output=log, started=guard.started)
+            completed = testbed.sandbox.run(command, output=log, started=guard.started)
         cost = _take_cost(out, None) or _take_cost(tree, base)
         return AgentRun(
             ended_by="disk" if guard.full else completed.ended_by,
@@ -120,14 +110,9 @@ def _built_in(agent: Agent, instance: Instance, base: Path, tree: Path, log: Pat
 
 
 def _command(
-    agent: Agent,
-    task: Task,
-    work: Path,
-    tree: Path,
-    environment: Environment,
-    sandbox: Sandbox,
-    surroundings: Surroundings,
+    agent: Agent, task: Task, testbed: Testbed, surroundings: Surroundings, *, work: Path, tree: Path
 ) -> Command:
+    environment, sandbox = testbed.environment, testbed.sandbox
     prompt = work / "task"
     prompt.mkdir()
     (prompt / "prompt.txt").write_text(task.prompt, "utf-8")

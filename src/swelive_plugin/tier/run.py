@@ -14,23 +14,23 @@ from typing import Any
 import msgspec
 
 from swelive_plugin._version import __version__
+from swelive_plugin.core.decide import status_of
 from swelive_plugin.core.instance import Instance
 from swelive_plugin.core.prediction import Prediction
-from swelive_plugin.core.verdict import Reason, Status, Verdict
-from swelive_plugin.environments import Environment, Trial
-from swelive_plugin.errors import EnvironmentBuildError, InstanceError, SweliveError, UsageError
-from swelive_plugin.extensions import environment_provider, policy_named, sandbox_named
+from swelive_plugin.core.verdict import Reason, Verdict
+from swelive_plugin.errors import SweliveError, UsageError
+from swelive_plugin.extensions import sandbox_named
 from swelive_plugin.files import json_bytes, write_atomically
 from swelive_plugin.grading.controls import run_controls, trial_of
 from swelive_plugin.grading.pipeline import grade
 from swelive_plugin.grading.pool import in_pool
 from swelive_plugin.grading.run_folder import UNFINISHED, RunFolder
 from swelive_plugin.grading.settings import Settings
+from swelive_plugin.grading.testbed import open_testbed
 from swelive_plugin.reports.json_report import read_verdict, write_verdict
 from swelive_plugin.tier.agents import Agent, Surroundings
 from swelive_plugin.tier.attempt import AgentRun, run_agent
 from swelive_plugin.tier.layout import Task, Tier
-from swelive_plugin.tier.worktree import mirror_of
 from swelive_plugin.workspace.checkout import remove_tree
 
 __all__ = ["Attempt", "run_agents"]
@@ -200,14 +200,14 @@ class _Runner:
         return attempt, self.verdict(item, prediction, settings)
 
     def key(self, item: _Item, settings: Settings) -> str:
-        told = (
+        depends_on = (
             item.agent.command,
             item.instance.sha256,
             self.prompts[item.task.id],
             self.surroundings,
             settings.sandbox,
         )
-        return hashlib.sha256(repr(told).encode("utf-8", "surrogateescape")).hexdigest()[:24]
+        return hashlib.sha256(repr(depends_on).encode("utf-8", "surrogateescape")).hexdigest()[:24]
 
     def there(self, item: _Item, settings: Settings) -> Attempt | None:
         try:
@@ -223,49 +223,21 @@ class _Runner:
         item.folder.mkdir(parents=True)
         started_at = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
-        def tell(text: str) -> None:
+        def say(text: str) -> None:
             self.step(f"{item.agent.name} {item.task.id}", text)
 
         try:
-            mirror = mirror_of(item.task, settings, tell)
-            sandbox = sandbox_named(settings.sandbox, require=settings.require_sandbox)
-
-            def check(environment: Environment) -> Trial:
-                scope = settings.scope or policy_named(settings.policy).default_scope
-                return trial_of(
-                    run_controls(
-                        item.instance, environment, mirror=mirror, sandbox=sandbox, settings=settings, scope=scope
-                    )
-                )
-
-            environment = environment_provider(settings).provide(
-                item.instance,
-                mirror=mirror,
-                sandbox=sandbox,
-                offline=settings.offline,
-                progress=tell,
-                check=None if settings.controls == "off" else check,
-            )
-            ran = run_agent(
-                item.agent,
-                item.task,
-                item.instance,
-                mirror=mirror,
-                environment=environment,
-                sandbox=sandbox,
-                surroundings=self.surroundings,
-                settings=settings,
-                log=item.folder / "agent.log",
-                progress=tell,
-            )
+            check = None if settings.controls == "off" else (lambda testbed: trial_of(run_controls(testbed)))
+            testbed = open_testbed(item.instance, settings, check=check, progress=say)
+            ran = run_agent(item.agent, item.task, testbed, self.surroundings, log=item.folder / "agent.log")
         except UsageError:
             raise
         except Exception as error:  # whatever it is, it must not end the other attempts
-            kinds = ((EnvironmentBuildError, Status.ENV_ERROR), (InstanceError, Status.INVALID_INSTANCE))
-            status = next((status for kind, status in kinds if isinstance(error, kind)), Status.ERROR)
             evidence = error.evidence if isinstance(error, SweliveError) else traceback.format_exc()
             reason = Reason("agent_not_run", f"the agent was not run: {error}", evidence=evidence)
-            verdict = Verdict(item.task.id, status, reasons=(reason,), model=item.agent.name, attempt=item.number)
+            verdict = Verdict(
+                item.task.id, status_of(error), reasons=(reason,), model=item.agent.name, attempt=item.number
+            )
             write_verdict(item.folder / "verdict.json", verdict)
             return verdict
         (item.folder / "patch.diff").write_bytes(ran.work.patch.encode("utf-8", "surrogateescape"))
@@ -318,9 +290,9 @@ class _Runner:
         if known is not None and same and known.status not in UNFINISHED:
             return known
 
-        def tell(text: str) -> None:
+        def say(text: str) -> None:
             self.step(f"{item.agent.name} {item.task.id}", text)
 
-        verdict = grade(item.instance, prediction, settings, folder=item.folder, progress=tell)
+        verdict = grade(item.instance, prediction, settings, folder=item.folder, progress=say)
         write_verdict(path, verdict)
         return verdict

@@ -11,7 +11,7 @@ from swelive_plugin.core.instance import Instance
 from swelive_plugin.core.outcome import Outcome, Session
 from swelive_plugin.core.testid import Matcher, file_of, is_test_id
 
-__all__ = ["Derived", "Difference", "DropReason", "State", "compare", "derive", "reduce_runs"]
+__all__ = ["Derived", "Difference", "DropReason", "State", "derive", "difference_from_row", "reduce_runs"]
 
 State = Literal["pass", "fail", "skip"]
 
@@ -127,7 +127,9 @@ class Difference:
         return not self.f2p_missing and not self.f2p_extra
 
 
-def compare(instance: Instance, derived: Derived, base: Sequence[Session], gold: Sequence[Session]) -> Difference:
+def difference_from_row(
+    instance: Instance, derived: Derived, base: Sequence[Session], gold: Sequence[Session]
+) -> Difference:
     """Return how the derived lists differ from the row's own, id by id; recorded ids may be cut (see `Matcher`)."""
     seen_before = {test_id: record.outcome.value for session in base for test_id, record in session.tests.items()}
     seen_after = {test_id: record.outcome.value for session in gold for test_id, record in session.tests.items()}
@@ -146,7 +148,7 @@ def compare(instance: Instance, derived: Derived, base: Sequence[Session], gold:
             if not found and which == "P2P":
                 not_run += 1
             else:
-                missing[which][test_id] = _told(found, seen_before, seen_after, derived)
+                missing[which][test_id] = _outcomes_seen(found, seen_before, seen_after, derived)
     files = {file_of(test_id) for listed in recorded.values() for test_id in listed}
     extra = sorted(ours["F2P"] - named["F2P"])
     return Difference(
@@ -159,11 +161,11 @@ def compare(instance: Instance, derived: Derived, base: Sequence[Session], gold:
     )
 
 
-def _told(found: Sequence[str], before: Mapping[str, str], after: Mapping[str, str], derived: Derived) -> str:
+def _outcomes_seen(found: Sequence[str], before: Mapping[str, str], after: Mapping[str, str], derived: Derived) -> str:
     if not found:
         return "not among the tests that were run"
-    told = []
+    seen = []
     for test_id in found[:3]:
         flaky = ", not in every run" if test_id in derived.flaky else ""
-        told.append(f"{before.get(test_id, 'missing')} at base, {after.get(test_id, 'missing')} with gold{flaky}")
-    return "; ".join(dict.fromkeys(told))
+        seen.append(f"{before.get(test_id, 'missing')} at base, {after.get(test_id, 'missing')} with gold{flaky}")
+    return "; ".join(dict.fromkeys(seen))

@@ -11,7 +11,7 @@ import re
 import shutil
 import stat
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,12 +19,14 @@ from pathlib import Path
 from swelive_plugin.errors import InfraError
 from swelive_plugin.workspace.git import failure, run_git
 
-__all__ = ["Exported", "export_tree", "link_tree", "remove_tree"]
+__all__ = ["Exported", "export_tree", "link_tree", "remove_tree", "settle_written"]
 
 _BRANCH = "main"
 _TIMEOUT_S = 1800.0
 _FICLONE = 0x40049409  # linux/fs.h: share the blocks of another file, copy on write
 _DEEP = 100
+# 2 January 2000: not the time of what was built, so that no bytecode of the file before it fits
+_WRITTEN = 946_771_200
 
 
 @dataclass(frozen=True)
@@ -217,3 +219,13 @@ def _remove_folder(root: str) -> None:
                 pending.append((child, 0 if child != entry.path else depth + 1))
     for folder in reversed(visited):
         os.rmdir(folder)
+
+
+def settle_written(tree: Path, paths: Iterable[str]) -> None:
+    """Give files that were written into a tree one time: code must not tell by it what was written when, and so a
+    mutated test from the real one. Files that the tree shares with the prepared one keep theirs.
+    """
+    for path in paths:
+        with suppress(OSError):
+            if os.lstat(tree / path).st_nlink == 1:
+                os.utime(tree / path, (_WRITTEN, _WRITTEN), follow_symlinks=False)
