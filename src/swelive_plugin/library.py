@@ -13,7 +13,8 @@ from swelive_plugin.core.outcome import Outcome, Session
 from swelive_plugin.core.policy import Policy, Scope, scope_named
 from swelive_plugin.core.rebase_ids import rebased
 from swelive_plugin.core.scoring import files_to_run
-from swelive_plugin.core.verdict import Integrity, Status, Verdict
+from swelive_plugin.core.verdict import Finding, Integrity, Status, Verdict
+from swelive_plugin.errors import InfraError
 from swelive_plugin.extensions import log_readers, policy_named
 
 if TYPE_CHECKING:
@@ -94,6 +95,11 @@ def _score(
         session = _stopped(session)
     # what the session itself shows is found again
     findings = [found for found in kept.integrity.findings if found.code != "forged_report"] if kept else []
+    if session.damaged and (kept is None or kept.status is not Status.TAMPERED):
+        raise InfraError(f"{path}, {session.damaged}", hint="score an unchanged copy of the file")
+    if session.foreign_records and kept is None:  # the driver's own verdict knows what its controls show
+        message = f"{session.foreign_records} records on the channel were not written by the recorder"
+        findings.append(Finding("foreign_records", "tampered", message))
     return decide(
         Evidence(
             instance,
