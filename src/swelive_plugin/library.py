@@ -42,20 +42,26 @@ def score_file(
 
 
 def score_run(
-    instance: Instance, run: FoundRun, *, policy: Policy, scope: Scope | None = None, root: str = ""
+    instance: Instance,
+    run: FoundRun,
+    *,
+    policy: Policy,
+    scope: Scope | None = None,
+    root: str = "",
+    kind: str | None = None,
 ) -> Verdict:
     """Return the verdict on a run that was found in a folder; see `swelive_plugin.readers.folder.runs_in`.
 
     A verdict of ours that was given without the tests (a patch that does not apply) stands. Where one lies beside the
     session's record, it tells what the record does not: that the driver stopped it at the time limit, which files the
-    prediction changed and what the integrity checks found. Raises as `score_file`.
+    prediction changed and what the integrity checks found. ``kind`` and errors as in `score_file`.
     """
     kept = run.kept
     if kept is not None and run.stands:
         return replace(kept, attempt=run.attempt, policy=policy.name, scope=scope or policy.default_scope)
     if run.evidence is None:
         return replace(decide(Evidence(instance, policy, scope)), attempt=run.attempt)
-    return replace(_score(instance, run.evidence, None, policy, scope, root, kept), attempt=run.attempt)
+    return replace(_score(instance, run.evidence, kind, policy, scope, root, kept), attempt=run.attempt)
 
 
 def scope_note(

@@ -58,6 +58,8 @@ OPTIONS: tuple[tuple[str, Any], ...] = (
     ("random_order", False),
     ("random_order_bucket", "none"),
     ("reverse", False),
+    # name each test in the printed summary, so that `swelive score test_output.txt` has something to read
+    ("reportchars", "fEsxXp"),
     # one process, so that one recorder sees all
     ("numprocesses", 0),
     ("dist", "no"),
