@@ -14,6 +14,7 @@ from typing import Protocol
 from swelive_plugin.core.outcome import Session, TestRecord
 from swelive_plugin.errors import SweliveError, UsageError
 from swelive_plugin.readers.files import head_of
+from swelive_plugin.readers.ids import without_groups
 
 __all__ = ["Reader", "built_in_readers", "read_session", "reader_named"]
 
@@ -103,4 +104,4 @@ def _read(reader: Reader, path: Path, root: str) -> Session:
             f"reader {reader.name} returned {type(session).__name__}, not a Session of TestRecords",
             hint="mend or uninstall it",
         )
-    return session
+    return without_groups(session)

@@ -8,7 +8,7 @@ from typing import Any
 
 from swelive_plugin.core.outcome import Outcome, Raised, Session, TestRecord, worst
 from swelive_plugin.errors import UsageError
-from swelive_plugin.readers.reports import first_key, json_document, raised_in
+from swelive_plugin.readers.reports import first_key, json_document, raised_in, skipped_note
 
 __all__ = ["CtrfReader"]
 
@@ -60,7 +60,7 @@ class CtrfReader:
             known = tests.get(test_id)
             if known is None or worst((known.outcome, record.outcome)) is not known.outcome:
                 tests[test_id] = record
-        notes = []
+        notes = list(skipped_note(tests))
         if rebuilt:
             notes.append(f"{rebuilt} ids were rebuilt from suite and name: the report does not hold pytest's own")
         tool = results.get("tool")

@@ -16,6 +16,7 @@ from typing import IO, Any
 from swelive_plugin.core.outcome import Session, reduce_events
 from swelive_plugin.errors import UsageError
 from swelive_plugin.readers.files import head_of, open_bytes
+from swelive_plugin.readers.ids import without_groups
 from swelive_plugin.readers.reports import first_key
 
 __all__ = ["CHANNEL_MIB", "ChannelRead", "EventsReader", "read_channel", "read_lines", "session_of"]
@@ -84,7 +85,7 @@ def session_of(read: ChannelRead, *, timed_out: bool = False) -> Session:
     """Return the session that a record tells of, with what is wrong with the record itself."""
     session = reduce_events(read.events, timed_out=timed_out)
     return replace(
-        session,
+        without_groups(session),
         foreign_records=read.foreign_count,
         damaged=read.damaged,
         truncated=read.truncated,

@@ -7,13 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from swelive_plugin.core.outcome import Session, reduce_events, with_prefix
+from swelive_plugin.core.outcome import Outcome, Session, TestRecord, reduce_events, with_prefix, worst
 from swelive_plugin.errors import UsageError
 from swelive_plugin.readers.reports import first_key, json_document, raised_in, relative_to
 
 __all__ = ["JsonReportReader"]
 
 _PHASES = ("setup", "call", "teardown")
+_FAILED = {"failed": Outcome.FAILED, "error": Outcome.ERROR}
 
 
 class JsonReportReader:
@@ -37,7 +38,23 @@ class JsonReportReader:
         session = reduce_events(_events(document, root, rootdir))
         below = relative_to(rootdir, root) if rootdir.startswith(root.rstrip("/") + "/") else ""
         notes = () if "tests" in document else ("the report was made without its list of tests",)
-        return with_prefix(replace(session, source=self.name, rootdir=rootdir, notes=notes), below)
+        tests = {**session.tests, **_worse_than_phases(document, session)}
+        return with_prefix(replace(session, tests=tests, source=self.name, rootdir=rootdir, notes=notes), below)
+
+
+def _worse_than_phases(document: Mapping[str, Any], session: Session) -> dict[str, TestRecord]:
+    """Return the tests that failed although all their phases passed: a failed subtest has no phase of its own."""
+    found: dict[str, TestRecord] = {}
+    for test in _objects(document.get("tests")):
+        test_id, outcome = str(test.get("nodeid", "")), _FAILED.get(str(test.get("outcome")))
+        record = found.get(test_id) or session.tests.get(test_id)
+        if outcome is None:
+            continue
+        if record is None:
+            found[test_id] = TestRecord(test_id, outcome)
+        elif worst((record.outcome, outcome)) is not record.outcome:
+            found[test_id] = replace(record, outcome=outcome)
+    return found
 
 
 def _events(document: Mapping[str, Any], root: str, rootdir: str) -> Iterator[dict[str, Any]]:

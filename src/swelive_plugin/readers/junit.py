@@ -19,11 +19,12 @@ from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 from swelive_plugin.core.outcome import CollectError, Outcome, Raised, Session, TestRecord, worst
 from swelive_plugin.errors import InfraError, UsageError
 from swelive_plugin.readers.files import whole
-from swelive_plugin.readers.reports import raised_in, relative_to
+from swelive_plugin.readers.ids import escaped_characters
+from swelive_plugin.readers.reports import raised_in, relative_to, skipped_note
 
 __all__ = ["JUnitReader", "rebuilt_id"]
 
-_PLACE = re.compile(r"\s*(.+?):(\d+): ")
+_PLACE = re.compile(r"(.+?):(\d{1,9}): ")
 _TEST_MODULE = re.compile(r"test|tests|test_.*|.*_test|.*_tests|unittest_.*")
 
 
@@ -89,7 +90,7 @@ class _Cases:
     def session(self, cases: Iterable[TestCase]) -> Session:
         for case in cases:
             self._take(case)
-        notes = []
+        notes = list(skipped_note(self.tests))
         if self.rebuilt:
             notes.append(
                 f"{self.rebuilt} ids were rebuilt from classname: the report has no file attribute "
@@ -101,7 +102,7 @@ class _Cases:
 
     def _take(self, case: TestCase) -> None:
         attributes = case._elem.attrib  # junitparser has no accessor for the attributes that pytest adds
-        classname, name = case.classname or "", case.name or ""
+        classname, name = case.classname or "", escaped_characters(case.name or "")
         file = relative_to(attributes.get("file") or "", self.root)
         outcome, raised = self._outcome(case)
         if not classname:  # pytest writes so what could not be collected
@@ -143,7 +144,7 @@ class _Cases:
         if message == "collection failure":
             last = [line[2:].strip() for line in str(result.text or "").splitlines() if line.startswith("E ")]
             told = raised_in(last[-1]) if last else told
-        place = _PLACE.match(str(result.text or "")) if isinstance(result, Skipped) else None
+        place = _PLACE.match(str(result.text or "").lstrip()) if isinstance(result, Skipped) else None
         file, line = (relative_to(place[1], self.root), int(place[2])) if place else ("", 0)
         return Raised(told["type"], told["msg"], file, line)
 
@@ -161,16 +162,24 @@ def rebuilt_id(classname: str, name: str, file: str = "") -> tuple[str, bool]:
             classes = classname[len(module) + 1 :]
             return "::".join([file, *(classes.split(".") if classes else []), name]), True
     parts = classname.split(".")
-    end = next((number for number, part in enumerate(parts, start=1) if _is_test_module(parts, number, part)), None)
+    end = _end_of_module(parts)
     if end is None:
         end = next((number for number, part in enumerate(parts) if part[:1].isupper() and number), len(parts))
     return "::".join(["/".join(parts[:end]) + ".py", *parts[end:], name]), False
 
 
-def _is_test_module(parts: list[str], number: int, part: str) -> bool:
-    """``tests`` and ``test`` are packages as long as something lower-case follows."""
-    if not _TEST_MODULE.fullmatch(part):
-        return False
-    return all(following[:1].isupper() for following in parts[number:]) or (
-        part not in ("test", "tests") and not any(_TEST_MODULE.fullmatch(following) for following in parts[number:])
-    )
+def _end_of_module(parts: list[str]) -> int | None:
+    """Return how many parts name the module: up to the first that is named like a test module.
+
+    ``tests`` and ``test`` are packages as long as something lower-case follows.
+    """
+    end = None
+    only_classes, modules_follow = True, False  # of what follows a part
+    for number in range(len(parts), 0, -1):
+        part = parts[number - 1]
+        named = _TEST_MODULE.fullmatch(part) is not None
+        if named and (only_classes or (part not in ("test", "tests") and not modules_follow)):
+            end = number
+        only_classes = only_classes and part[:1].isupper()
+        modules_follow = modules_follow or named
+    return end

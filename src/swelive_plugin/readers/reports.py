@@ -8,10 +8,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from swelive_plugin.core.outcome import Outcome, TestRecord
 from swelive_plugin.errors import InfraError, UsageError
 from swelive_plugin.readers.files import lines_of, whole
 
-__all__ = ["first_key", "json_document", "json_lines", "raised_in", "relative_to"]
+__all__ = ["first_key", "json_document", "json_lines", "raised_in", "relative_to", "skipped_note"]
 
 _LINE_LIMIT = 64 * 1024 * 1024
 _EXCEPTION = re.compile(r"([A-Za-z_][\w.]*)(?:: (.*))?", re.DOTALL)
@@ -63,6 +64,15 @@ def json_document(path: Path, what: str) -> Mapping[str, Any]:
     if not isinstance(value, dict):
         raise UsageError(f"{path} holds {type(value).__name__}, not {what}")
     return value
+
+
+def skipped_note(tests: Mapping[str, TestRecord]) -> Iterator[str]:
+    """Yield what a person should know of skipped tests where the format has one outcome a test."""
+    skipped = [test_id for test_id, record in tests.items() if record.outcome is Outcome.SKIPPED]
+    if skipped:
+        names = ", ".join(skipped[:3]) + (", …" if len(skipped) > 3 else "")
+        number = "1 test is" if len(skipped) == 1 else f"{len(skipped)} tests are"
+        yield f"{number} skipped, or passed with a skipped subtest: the format can't tell ({names})"
 
 
 def relative_to(path: str, *bases: str) -> str:

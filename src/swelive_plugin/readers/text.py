@@ -14,7 +14,7 @@ structure (a fragment) is read line by line. What was not believed is noted.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from swelive_plugin.core.outcome import CollectError, Outcome, Raised, Session, TestRecord, worst
@@ -25,6 +25,7 @@ from swelive_plugin.readers.text_summary import Summary, read_summary
 
 __all__ = ["TextReader", "session_from_lines"]
 
+_FAILED_WORDS = ("FAILED", "SUBFAILED", "SUBFAIL")
 _STAMP = re.compile(r"(?:2\d{3}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z|#\d+ \d+\.\d+) ")
 _EXCEPTION = re.compile(r"([A-Za-z_][\w.]*)(?:: (.*))?", re.DOTALL)
 
@@ -53,7 +54,10 @@ def session_from_lines(lines: Iterable[str], *, root: str = "/testbed") -> Sessi
     """
     log = Log()
     for line in _without_stamps(lines):
-        log.feed(line)
+        for piece in line.rstrip("\r").split("\r"):  # a progress bar begins its line anew
+            log.feed(piece)
+    for part in log.parts:
+        part.finish()
     return _Result(log, root).session()
 
 
@@ -61,7 +65,8 @@ def _without_stamps(lines: Iterable[str]) -> Iterator[str]:
     """Yield the lines without what CI services and image builds put before each: a time, a step's number."""
     for line in lines:
         bare = line.lstrip("\ufeff")
-        yield _STAMP.sub("", bare, count=1) if bare[:1] in "2#" else bare
+        stamp = _STAMP.match(bare) if bare[:1] in ("2", "#") else None
+        yield bare[stamp.end() :] if stamp else bare
 
 
 class _Result:
@@ -117,43 +122,48 @@ class _Result:
         # nothing shows groups or counts here, so no line is better than another
         self._take_shown((*summary.shown, *summary.disbelieved))
         self.folded += summary.folded
-        self._take_verbose(verbose)
+        for results in verbose.results.values():
+            self._take_shown(results)
 
     def _take_part(self, part: Part, progress: Verbose) -> None:
-        summary = read_summary(part.summary or [], part.headings, part.counts if part.counted else None)
-        self._take_shown(summary.shown, part.headings)
+        counts = part.counts if part.counted else None
+        summary = read_summary(part.summary or [], part.headings, counts)
         for shown in summary.disbelieved:
             self.log.disbelieve(f"{shown.word} {shown.id}", line_number=0)
         self.folded += summary.folded
-        believed = self._take_verbose(progress, summary, part.counts if part.counted else None)
+        verbose = self._believed(progress, summary, counts)
         self._compare_counts(part, progress)
+        unread = _unread_failures(part, summary, verbose)
+        if unread:
+            self.notes.append(f"the last line counts {unread} that no line names, so no passed test is believed")
+        for results in (summary.shown, *verbose.values()):
+            self._take_shown([one for one in results if not (unread and one.outcome_is_good)], part.headings)
         if part.broke_off:
             self.notes.append(f"pytest broke off: {part.broke_off}")
         if not part.ended:
-            self.broken.update((self._id(test_id), None) for test_id in progress.started if test_id not in believed)
+            self.broken.update((self._id(test_id), None) for test_id in progress.started if test_id not in verbose)
         if part.counted:
             listed = {shown.id for shown in summary.shown}
-            named = len(summary.shown) + len(believed - listed) + sum(skip.count for skip in summary.folded)
+            named = len(summary.shown) + len(verbose.keys() - listed) + sum(skip.count for skip in summary.folded)
+            if unread:
+                named -= sum(one.outcome_is_good for results in (summary.shown, *verbose.values()) for one in results)
             total = sum(count for what, count in part.counts.items() if what not in ("deselected", "rerun", "error"))
             self.without_id += max(0, total - named)
 
-    def _take_verbose(
-        self, verbose: Verbose, summary: Summary | None = None, counts: dict[str, int] | None = None
-    ) -> set[str]:
-        """Take the results of the verbose progress; return the ids that it showed and that were believed."""
-        listed = {shown.id for shown in summary.shown} if summary else set()
+    def _believed(self, verbose: Verbose, summary: Summary, counts: dict[str, int] | None) -> dict[str, list[Shown]]:
+        """Return the results of the verbose progress by id, without those that the whole summary speaks against."""
+        listed = {shown.id for shown in summary.shown}
         passed_are_known = False
-        if summary and counts is not None and summary.lists_passed:
+        if counts is not None and summary.lists_passed:
             passed = {shown.id for shown in summary.shown if shown.word == "PASSED"}
             passed_are_known = len(passed) >= counts.get("passed", 0)
-        believed = set()
+        believed = {}
         for test_id, results in verbose.results.items():
             if passed_are_known and test_id not in listed and {shown.word for shown in results} == {"PASSED"}:
                 # the summary lists every passed test that the last line counts, and this is none of them
                 self.log.disbelieve(f"{test_id} PASSED", line_number=0)
                 continue
-            believed.add(test_id)
-            self._take_shown(results)
+            believed[test_id] = results
         return believed
 
     def _compare_counts(self, part: Part, progress: Verbose) -> None:
@@ -231,6 +241,22 @@ class _Result:
             )
         if any(test_id.startswith("../") for test_id in self.shown):
             notes.append("ids are relative to the directory that pytest was started in, which the log does not name")
+
+
+def _unread_failures(part: Part, summary: Summary, verbose: Mapping[str, Sequence[Shown]]) -> str:
+    """Return how many failures and errors the last line counts beyond those that were read; nothing where all were."""
+    if not part.counted:
+        return ""
+    unread = []
+    collecting = sum(heading.startswith("ERROR collecting ") for heading in part.headings)
+    for what, words, more in (("failed", _FAILED_WORDS, 0), ("error", ("ERROR",), collecting)):
+        listed = [shown.id for shown in summary.shown if shown.word in words]
+        progress = [one.id for results in verbose.values() for one in results if one.word in words]
+        read = max(len(listed), len(progress) + more, len({*listed, *progress}))
+        if part.counts.get(what, 0) > read:
+            name, missing = ("failure" if what == "failed" else "error"), part.counts[what] - read
+            unread.append(f"{missing} {name}" if missing == 1 else f"{missing} {name}s")
+    return " and ".join(unread)
 
 
 def _raised(shown: Shown) -> Raised | None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from swelive_plugin.core.outcome import Outcome
 
@@ -32,23 +33,30 @@ OUTCOME_OF = {
     "SUBFAIL": Outcome.FAILED,
 }
 RERUN = "RERUN"
+_GOOD = ("PASSED", "XFAIL", "xfail", "XPASS")
 
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[@-Z\\-_]")
 _CODE = re.compile(r"\[\d{1,2}(?:;\d{1,2})*m")
-_LOST_ESCAPE = re.compile(r"(?:^|\s)(?:\[\d{1,2}(?:;\d{1,2})*m)+(?:=+ |PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS)")
-_DEFINED_IN = re.compile(r" <- \S+$")  # the verbose progress names the file that an inherited test stands in
+_LOST_ESCAPE = re.compile(
+    r"(?:^|\s)(?:\[\d{1,2}(?:;\d{1,2})*m)+(?:= |=={1,200} |PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS)"
+)
 _SUMMARY = re.compile(r"(PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS|RERUN) (?=\S)(.*)", re.DOTALL)
 _AT_PHASE = re.compile(r"at (?:setup|call|teardown) of (?=\S+::)")  # pytest 9.2 and newer
-_SUBTEST = re.compile(r"(SUBFAILED|SUBFAIL)(?:\[.*?\])?\s*(?:\(.*?\))?\s+(\S+::.*)", re.DOTALL)
-_FOLDED = re.compile(r"(?:SKIPPED|SKIP) \[(\d+)\] (.*?)(?::(\d+))?: (.*)")
-_PERCENT = re.compile(r"\s+\[(?:\s*\d+%|\s*\d+/\d+)\]\s*$")
-_XDIST = re.compile(
-    r"\[gw\d+\]\s+(?:\[\s*\d+(?:%|/\d+)\]\s+)?"
-    r"(PASSED|FAILED|ERROR|SKIPPED|XFAIL|xfail|XPASS|RERUN|SUBFAILED|SUBFAIL)\S*\s+(?:\(.*?\)\s+)?(\S+::.*?|\S+)\s*"
-)
-_WORD = re.compile(r"\s(PASSED|FAILED|ERROR|SKIPPED|XFAIL|xfail|XPASS|RERUN|SUBFAILED|SUBFAIL)(?=[\s\[(]|$)")
-_TAIL = re.compile(r"(?:\[.*?\])?\s*(?:\(.*\))?\s*(?:\[\s*\d+(?:%|/\d+)\]|[\d.]+(?:us|ms|s|m|h)(?: .*)?)?\s*")
+# a failed subtest: ``SUBFAILED[message] (k=v) id``, or before pytest 9 ``[message] (k=v) SUBFAIL id``
+_SUBTEST = re.compile(r"(?:^|(?<=[\])] ))(SUBFAILED|SUBFAIL)(?=[\s\[(])")
+_FOLDED = re.compile(r"(?:SKIPPED|SKIP) \[(\d+)\] (.*?)(?::(\d{1,9}))?: (.*)")
+_PERCENT = re.compile(r"\[\s*\d+(?:%|/\d+)\]")
+_DURATION = re.compile(r"[\d.]+(?:us|ms|s|m|h)(?: .*)?")
+_WORDS = "PASSED|FAILED|ERROR|SKIPPED|XFAIL|xfail|XPASS|RERUN|SUBFAILED|SUBFAIL"
+_XDIST = re.compile(rf"\[gw\d+\]\s+(?:\[\s*\d+(?:%|/\d+)\]\s+)?(?:({_WORDS})\S*\s+|(?=[\[(]))")
+_WORD = re.compile(rf"\s({_WORDS})(?=[\s\[(]|$)")
+_AFTER_BRACKET = re.compile(r"[\])]\s+")
+_BEHIND_BRACKET = re.compile(r"\]\s{0,4}\(")
 _ID = re.compile(r"[^\s:\"'=<>()|]\S*::\S")  # how a test id begins: a file, two colons, a name
+_TRIES = 32  # places in one line at which an id may end
+_SUBTEST_TRIES = 8
+_GROUP_CHARS = 100
+_SPACE = re.compile(r"\s")
 
 
 @dataclass(frozen=True)
@@ -63,6 +71,11 @@ class Shown:
     def outcome(self) -> Outcome:
         """The outcome that the status word names."""
         return OUTCOME_OF[self.word]
+
+    @property
+    def outcome_is_good(self) -> bool:
+        """Whether policies may count the result as a pass."""
+        return self.word in _GOOD
 
 
 @dataclass(frozen=True)
@@ -84,14 +97,23 @@ def clean(line: str) -> str:
 
 def is_complete(test_id: str) -> bool:
     """Return whether an id that pytest printed can end here: one with parameters ends in ``]``."""
-    return "[" not in test_id or test_id.endswith("]")
+    return "[" not in test_id or _closes(test_id, len(test_id))
+
+
+def _closes(text: str, end: int) -> bool:
+    """Return whether parameters close before ``end``: by ``]``, or by ``]@group`` (xdist's loadgroup)."""
+    if text[end - 1 : end] == "]":
+        return True
+    group = text.rfind("]@", max(0, end - _GROUP_CHARS), end)
+    return group >= 0 and not _SPACE.search(text, group, end)
 
 
 def leading_id(text: str) -> str:
     """Return the id at the start of a text where nothing but whitespace parts it from what follows."""
-    for position, character in enumerate(text):
-        if character.isspace() and is_complete(text[:position]):
-            return text[:position]
+    bracket = text.find("[")
+    for found in _SPACE.finditer(text):
+        if not 0 <= bracket < found.start() or _closes(text, found.start()):
+            return text[: found.start()]
     return text
 
 
@@ -100,11 +122,13 @@ def whole_id(text: str) -> str:
 
     Names of Python tests hold no whitespace before their parameters; those of other items may.
     """
-    text = _DEFINED_IN.sub("", text)
+    defined_in = text.rfind(" <- ")  # the verbose progress names the file that an inherited test stands in
+    if defined_in >= 0 and text[defined_in + 4 :] and not _SPACE.search(text, defined_in + 4):
+        text = text[:defined_in]
     name, bracket, _ = text.partition("[")
-    if ".py::" in name and len(name.split(maxsplit=1)) > 1:
-        return name.split(maxsplit=1)[0]
-    if text.endswith("]") if bracket else ".py::" not in name:
+    if ".py::" in name and len(parts := name.split(maxsplit=1)) > 1:
+        return parts[0]
+    if _closes(text, len(text)) if bracket else ".py::" not in name:
         return text
     return leading_id(text)
 
@@ -120,15 +144,14 @@ def summary_line(line: str, headings: Collection[str] = ()) -> Shown | FoldedSki
     ``headings`` are the names over the tracebacks; they decide where an id with `` - `` in it ends. An id that is still
     open at the end of the line comes back incomplete: the caller joins the next line.
     """
-    if folded := _FOLDED.fullmatch(line):
+    if line.startswith("SKIP") and (folded := _FOLDED.fullmatch(line)):
         return FoldedSkip(int(folded[1]), folded[2], int(folded[3] or 0), folded[4])
-    if subtest := _SUBTEST.fullmatch(line):
-        test_id, message = _split_message(subtest[2], headings)
-        return Shown(test_id, subtest[1], message)
     found = _SUMMARY.fullmatch(line)
     if found is None:
-        return None
-    word, rest = found[1], _without_percent(_AT_PHASE.sub("", found[2].rstrip(), count=1))
+        return _failed_subtest(line, headings) if "SUBFAIL" in line else None
+    rest = found[2].rstrip()
+    phase = _AT_PHASE.match(rest)
+    word, rest = found[1], _without_percent(rest[phase.end() :] if phase else rest)
     if word in ("PASSED", "RERUN"):  # pytest prints nothing behind these ids
         test_id, message = whole_id(rest), ""
     else:
@@ -136,6 +159,26 @@ def summary_line(line: str, headings: Collection[str] = ()) -> Shown | FoldedSki
     if not _names_something(word, test_id):
         return None
     return Shown(test_id, word, message)
+
+
+def _failed_subtest(line: str, headings: Collection[str]) -> Shown | None:
+    """Return the failed subtest that a line shows; its message and parameters may stand on either side of the word."""
+    for found in islice(_SUBTEST.finditer(line), _SUBTEST_TRIES):
+        for rest in _after_brackets(line, found.end()):
+            if looks_like_id(rest):
+                test_id, message = _split_message(rest, headings)
+                return Shown(test_id, found[1], message)
+    return None
+
+
+def _after_brackets(line: str, start: int) -> Iterator[str]:
+    """Yield what may follow the ``[message] (k=v)`` that may stand at ``start``: behind each closing bracket."""
+    rest = line[start : start + 1]
+    if rest.isspace():
+        yield line[start:].lstrip()
+    if rest in ("[", "(") or line[start : start + 2] == " (":
+        for found in islice(_AFTER_BRACKET.finditer(line, start), _SUBTEST_TRIES):
+            yield line[found.end() :]
 
 
 def _names_something(word: str, text: str) -> bool:
@@ -146,25 +189,28 @@ def _names_something(word: str, text: str) -> bool:
 
 
 def _split_message(text: str, headings: Collection[str]) -> tuple[str, str]:
-    candidates = list(_splits(text))
-    if len(candidates) > 1:
-        for test_id, message in candidates:
-            if heading_of(test_id) in headings:
-                return test_id, message
-    if candidates and candidates[0][1]:
-        return whole_id(candidates[0][0]), candidates[0][1]
+    ends = list(_ends(text))
+    if len(ends) > 1 and headings:
+        for end in ends:
+            if heading_of(text[:end]) in headings:
+                return text[:end], text[end + 3 :]
+    if ends and ends[0] < len(text):
+        return whole_id(text[: ends[0]]), text[ends[0] + 3 :]
     test_id = whole_id(text)
     return test_id, text[len(test_id) :].strip()
 
 
-def _splits(text: str) -> Iterator[tuple[str, str]]:
-    start = 0
-    while (position := text.find(" - ", start)) >= 0:
-        if is_complete(text[:position]):
-            yield text[:position], text[position + 3 :]
-        start = position + 1
+def _ends(text: str) -> Iterator[int]:
+    """Yield where the id may end: before a dash, or at the end of the text."""
+    bracket = text.find("[")
+    position, tries = text.find(" - "), 0
+    while position >= 0 and tries < _TRIES:
+        if not 0 <= bracket < position or _closes(text, position):
+            yield position
+            tries += 1
+        position = text.find(" - ", position + 1)
     if is_complete(text):
-        yield text, ""
+        yield len(text)
 
 
 def heading_of(test_id: str) -> str:
@@ -174,22 +220,76 @@ def heading_of(test_id: str) -> str:
 
 
 def _without_percent(text: str) -> str:
-    stripped = _PERCENT.sub("", text)
+    stripped = text.rstrip()
+    start = stripped.rfind("[")
+    if start <= 0 or not stripped[start - 1].isspace() or not _PERCENT.fullmatch(stripped, start):
+        return text
+    stripped = stripped[:start].rstrip()
     return stripped if is_complete(stripped) else text
 
 
 def progress_line(line: str) -> Shown | None:
     """Return the result that a line of the verbose progress shows, or ``None``."""
     if line.startswith("[gw"):
-        found = _XDIST.fullmatch(line)
-        if found is None or not looks_like_id(found[2]):
-            return None
-        return Shown(whole_id(found[2].rstrip()), found[1])
+        return _workers_line(line)
     if not looks_like_id(line):
         return None
+    end = _end_of_result(line)
+    last_char = line[end - 1 : end]
+    both = 0  # where the last ``[message] (parameters)`` behind a word could be
+    if last_char == ")":
+        for found in _BEHIND_BRACKET.finditer(line):
+            both = found.start()
+    tries = 0
     for found in _WORD.finditer(line):
-        before = line[: found.start()].rstrip()
+        follows = line[found.end() : found.end() + 1]
+        after = _NOT_SPACE.search(line, found.end(), end)
+        if not (
+            after is None
+            or (last_char == ")" and (line[after.start()] == "(" or (follows == "[" and both > found.end())))
+            or (last_char == "]" and follows == "[")
+        ):
+            continue
+        stop = found.start()
+        tries += 1
+        if tries > _TRIES:
+            return None
+        before = line[:stop].rstrip()
         before = leading_id(before) if found[1].startswith("SUB") else whole_id(before)
-        if is_complete(before) and _TAIL.fullmatch(line, found.end()):
-            return Shown(before, found[1], _PERCENT.sub("", line[found.end() :]).strip())
+        if is_complete(before):
+            return Shown(before, found[1], line[found.end() : end].strip())
     return None
+
+
+_NOT_SPACE = re.compile(r"\S")
+
+
+def _end_of_result(line: str) -> int:
+    """Return where a line ends without the percentage or the duration that may stand last."""
+    text = line.rstrip()
+    start = text.rfind("[")
+    if start > 0 and _PERCENT.fullmatch(text, start):
+        return len(text[:start].rstrip())
+    words = text.rsplit(maxsplit=2)
+    for count in (1, 2):  # ``12.3s``, or with a word behind it
+        tail = " ".join(words[-count:])
+        if len(words) > count and _DURATION.fullmatch(tail):
+            return len(text[: len(text) - len(tail)].rstrip()) if text.endswith(tail) else len(text)
+    return len(text)
+
+
+def _workers_line(line: str) -> Shown | None:
+    """Return the result that a line of an xdist worker shows: ``[gw0] [ 50%] PASSED id``."""
+    found = _XDIST.match(line)
+    if found is None:
+        return None
+    word = found[1]
+    if word is None or word.startswith("SUB"):
+        start = found.start(1) if word else found.end()
+        subtest = _failed_subtest(line[start:], ())
+        return None if subtest is None else Shown(whole_id(subtest.id), subtest.word)
+    rest = line[found.end() :].rstrip()
+    if rest.startswith("("):  # a reason
+        close = re.search(r"\)\s+(?=\S+::)", rest)
+        rest = rest[close.end() :] if close else ""
+    return Shown(whole_id(rest), word) if looks_like_id(rest) else None

@@ -21,10 +21,16 @@ __all__ = ["Log", "Part", "Verbose"]
 _START = re.compile(r"=+ test session starts\b.*")
 _SUMMARY = re.compile(r"=+ short test summary info =+")
 _DETAILS = re.compile(r"=+ (?:ERRORS|FAILURES|PASSES|XPASSES|XFAILURES|warnings summary.*|rerun test summary info) =+")
-_COUNTED = r"(?:no tests (?:ran|collected)|\d+(?:/\d+)? [a-z]+[^=]*?) in \d[\d.:]* ?s\w*\b[^=]*"
-_END = re.compile(rf"=+ ({_COUNTED}?) =+")
-_END_QUIET = re.compile(rf"({_COUNTED})")
-_COUNT = re.compile(r"(\d+) (failed|passed|skipped|deselected|xfailed|xpassed|errors?|rerun)\b")
+_COUNT = re.compile(r"(?<!\d)(\d{1,9}) (failed|passed|skipped|deselected|xfailed|xpassed|errors?|rerun)\b")
+_COUNTS = re.compile(r"no tests (?:ran|collected)|\d{1,9}(?:/\d{1,9})? [a-z]")
+_DURATION = re.compile(r"\d[\d.:]* ?s")
+_END_CHARS = 1000  # of a last line, with all its counts
+# the last line of pytest-pretty and pytest-sugar: the counts follow, one a line
+_RESULTS = re.compile(r"Results \(\d[\d.:hms ]{0,30}\):")
+_RESULTS_COUNT = re.compile(r"\s+(\d{1,9}) (failed|passed|skipped|deselected|xfailed|xpassed|errors?|rerun)")
+_PROGRESS = re.compile(r"[^\s:]{1,500} [.FEsxXR]+(?:\s+\[\s*\d+%\])?$")
+_LETTERS = re.compile(r"([.FEsxXRup,-]+)(?:\s+\[\s*\d+%\])?\s*")
+_LETTER = {".": "passed", "F": "failed", "E": "error", "s": "skipped", "x": "xfailed", "X": "xpassed", "u": "failed"}
 _HEADING = re.compile(r"_{2,} (.+?) _{2,}")
 _BROKE_OFF = re.compile(
     r"!{3,} ((?:Interrupted|KeyboardInterrupt|xdist\.dsession|_pytest\.outcomes\.Exit|stopping).*?) !{3,}"
@@ -42,12 +48,14 @@ _CONFTEST = re.compile(r"(\w+) while loading conftest '(.+?)'\.?")
 _TIMED_OUT = re.compile(r"\++ Timeout \++|>>>>> Tests Timed Out.*")
 _EXIT_STATUS = re.compile(r".*>>>>> Test Exit Code: (-?\d+).*")
 _STATUS_WORDS = ("PASSED", "FAILED", "ERROR", "SKIPPED", "XFAIL", "XPASS")
-_RESULT_WORDS = (*_STATUS_WORDS, "SUBFAIL", "RERUN", "SKIP")
-_MERGED = re.compile(r"(?<=%\])\s*(?=[^\s:\"'=<>()|\[][^\s:]*::\S)")  # two results on one line
+_RESULT_WORDS = (*_STATUS_WORDS, "SUBFAIL", "RERUN", "SKIP", "xfail")
+_MERGED = re.compile(r"(?<=%\])\s*(?=[^\s:\"'=<>()|\[%][^\s:%]*::\S)")  # two results on one line
 _NARROW = 60  # columns: no terminal that wraps is narrower
 _CONTINUED_AT_MOST = 20  # lines of one message or id that are kept
 _PRINTED_LIMIT = 500_000  # lines kept for graders that read line by line: the last ones, which win there
 _PRINTED_CHARS = 8192  # of each
+_PRINTED_TOTAL = 64 * 2**20  # characters of all of them
+_SUMMARY_LINES = 500_000  # of one short summary
 
 
 class Verbose:
@@ -97,9 +105,12 @@ class Verbose:
                 return Shown(self._open, found[1])
             return progress_line(self._wrapped + line) if self._wrapped and not line[:1].isspace() else None
         joined = f"{self._open}\n{line}"
-        shown = progress_line(joined)
+        if len(joined) >= 4096:
+            self._open = ""
+            return None
+        shown = progress_line(joined) if any(word in line for word in _RESULT_WORDS) else None
         if shown is None:
-            self._open = joined if len(joined) < 4096 else ""
+            self._open = joined
         return shown
 
 
@@ -121,6 +132,19 @@ class Part:
     broke_off: str = ""
     counts: dict[str, int] = field(default_factory=dict)
     counted: bool = False
+    results: dict[str, int] | None = None  # the counts of a block ``Results (1s):``, while nothing follows it
+    letters: dict[str, int] = field(default_factory=dict)  # the counts of a quiet session's dots
+
+    def finish(self) -> None:
+        """Take what stands for the last line where a session has none: a block of counts, or ``-qq``'s dots."""
+        if self.ended:
+            return
+        if self.results:
+            self.ended = self.counted = True
+            self.counts = self.results
+        elif not self.header and self.summary and not self.broke_off:
+            # ``-qq`` prints neither header nor last line; the summary is printed when all tests have run
+            self.ended, self.counted, self.counts = True, bool(self.letters), self.letters
 
 
 class Log:
@@ -129,7 +153,9 @@ class Log:
     def __init__(self) -> None:
         self.parts: list[Part] = []
         self.fragment: list[str] = []  # what looks like a result outside of any structure
-        self.printed: deque[str] = deque(maxlen=_PRINTED_LIMIT)
+        self.printed: deque[str] = deque()
+        self._printed_chars = 0
+        self._letters: dict[str, int] = {}
         self.facts: dict[str, str] = {}
         self.plugins: tuple[str, ...] = ()
         self.collect_errors: list[CollectError] = []
@@ -146,6 +172,8 @@ class Log:
         line = clean(raw).rstrip("\r")
         part = self.parts[-1] if self.parts else None
         if line.startswith("=") and self._structure(line, part):
+            return
+        if part is not None and self._results(line, part):
             return
         if part is None or part.closed:
             self._outside(line, part)
@@ -169,14 +197,28 @@ class Log:
             part = self._reopened(part)
             part.in_details, part.in_summary = True, False
             return True
-        found = _END.fullmatch(line)
-        if found:
-            self._end(found[1], part)
+        counted = last_line(line.strip("=").strip(" ")) if line.endswith("=") else None
+        if counted is not None:
+            self._end(counted, part)
             return True
         return False
 
+    def _results(self, line: str, part: Part) -> bool:
+        """Take a line of the block that pytest-pretty and pytest-sugar print in place of the last line."""
+        if _RESULTS.fullmatch(line):
+            part.results = {}
+            return True
+        if part.results is None:
+            return False
+        if found := _RESULTS_COUNT.fullmatch(line):
+            part.results[_singular(found[2])] = int(found[1])
+            return True
+        if looks_like_id(line) or _PROGRESS.match(line):
+            part.results = None  # the session goes on: a test printed the block
+        return not line.strip() or line[:1].isspace()
+
     def _start(self, part: Part | None) -> None:
-        if part is not None and not part.closed and part.in_details:
+        if part is not None and not part.closed and part.in_details and part.results is None:
             part.ended = False
             part.depth += 1  # an inner session, shown in some test's captured output
             part.in_summary = False
@@ -187,8 +229,10 @@ class Log:
         """Return the session that a section belongs to: the open one, or the one whose end was none."""
         if part is None:
             part = Part(header=False, first_line=self.line_number)
+            part.letters = self._letters
             self.parts.append(part)
         part.closed = part.ended = False
+        part.results = None
         return part
 
     def _end(self, counted: str, part: Part | None) -> None:
@@ -203,7 +247,7 @@ class Log:
         part.counted = True
         part.counts = {}
         for count, what in _COUNT.findall(counted):
-            part.counts[what.removesuffix("s") if what.startswith("error") else what] = int(count)
+            part.counts[_singular(what)] = int(count)
 
     def _outside(self, line: str, part: Part | None) -> None:
         """Take a line that stands before, between or after sessions."""
@@ -218,7 +262,7 @@ class Log:
             self.collect_errors[-1] = replace(last, message=f"{last.message}: {line[4:].strip()}")
         elif line.startswith("INTERNALERROR>"):
             self.internal_error = line.removeprefix("INTERNALERROR>").strip() or self.internal_error
-        elif part is None and _END_QUIET.fullmatch(line):
+        elif part is None and last_line(line):
             self._end(line, None)
         elif part is None:
             self._fragment(line)
@@ -226,6 +270,9 @@ class Log:
             self.disbelieve(line, self.line_number)
 
     def _fragment(self, line: str) -> None:
+        if line and (found := _LETTERS.fullmatch(line)):
+            for letter, what in _LETTER.items():
+                self._letters[what] = self._letters.get(what, 0) + found[1].count(letter)
         if len(self.fragment) < _PRINTED_LIMIT and ("::" in line or _BARE_STATUS.fullmatch(line) or self._wants_rest()):
             self.fragment.append(line)
 
@@ -234,13 +281,13 @@ class Log:
 
     def _in_summary(self, line: str, part: Part) -> None:
         assert part.summary is not None
-        if not part.header and _END_QUIET.fullmatch(line):
+        if not part.header and last_line(line):
             self._end(line, part)
         elif found := _BROKE_OFF.fullmatch(line):
             part.broke_off = found[1]
         else:
             part.continued = 0 if line.startswith(_RESULT_WORDS) else part.continued + 1
-            if part.continued <= _CONTINUED_AT_MOST:
+            if part.continued <= _CONTINUED_AT_MOST and len(part.summary) < _SUMMARY_LINES:
                 part.summary.append(line)
 
     def _in_details(self, line: str, part: Part) -> None:
@@ -248,7 +295,7 @@ class Log:
             part.headings.add(found[1])
         elif line.startswith(_STATUS_WORDS) and "::" in line:
             self.disbelieve(line, self.line_number)
-        elif not part.header and _END_QUIET.fullmatch(line):
+        elif not part.header and last_line(line):
             self._end(line, part)
         elif _TIMED_OUT.fullmatch(line):
             self.timed_out = True
@@ -293,6 +340,21 @@ class Log:
         elif ">>>>> " not in raw:
             return
         self.printed.append(raw[:_PRINTED_CHARS])
+        self._printed_chars += len(self.printed[-1])
+        while self._printed_chars > _PRINTED_TOTAL or len(self.printed) > _PRINTED_LIMIT:
+            self._printed_chars -= len(self.printed.popleft())
+
+
+def last_line(text: str) -> str | None:
+    """Return the counts of a session's last line without its ``=``, such as ``1 failed, 2 passed in 0.1s``."""
+    if len(text) > _END_CHARS or "=" in text or not _COUNTS.match(text):
+        return None
+    before, separator, after = text.rpartition(" in ")
+    return text if separator and before and _DURATION.match(after) else None
+
+
+def _singular(what: str) -> str:
+    return "error" if what == "errors" else what
 
 
 def _second_word_is_passed(line: str) -> bool:

@@ -15,7 +15,7 @@ from swelive_plugin.readers.text_lines import RERUN, FoldedSkip, Shown, is_compl
 
 __all__ = ["Summary", "read_summary"]
 
-_JOIN_AT_MOST = 20  # lines of one id
+_JOIN_AT_MOST, _JOIN_CHARS = 20, 8192  # lines and characters of one id
 _GROUP = {"SUBFAILED": "FAILED", "SUBFAIL": "FAILED"}
 
 
@@ -70,6 +70,10 @@ def _joined(open_entry: Shown, lines: Sequence[str], position: int, headings: Co
     text = lines[position - 1]
     for following in range(position, min(position + _JOIN_AT_MOST, len(lines))):
         text = f"{text}\n{lines[following]}"
+        if len(text) > _JOIN_CHARS:
+            break
+        if "]" not in lines[following]:
+            continue
         found = summary_line(text, headings)
         if isinstance(found, Shown) and is_complete(found.id):
             return found, following + 1
