@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from swelive_plugin.errors import InfraError, SweliveError, UsageError
-from swelive_plugin.readers import built_in_readers, read_session
+from swelive_plugin.readers import built_in_readers, files, read_session
 from swelive_plugin.readers.files import lines_of
 
 KINDS = [reader.name for reader in built_in_readers()]
@@ -152,4 +152,20 @@ def test_a_file_that_may_not_be_read_is_refused(tmp_path: Path) -> None:
     path.write_text(LOG)
     path.chmod(0)
     with pytest.raises(UsageError, match="can't be read"):
+        read_session(path)
+
+
+def test_a_long_line_is_read_in_part_and_said(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_text(f"=== short test summary info ===\nPASSED t.py::a\n{'x' * 200_000}\n=== 1 passed in 0.1s ===\n")
+    session = read_session(path)
+    assert list(session.tests) == ["t.py::a"]
+    assert session.notes[-1] == "1 line is longer than 65536 characters: only the beginning was read"
+
+
+def test_a_log_beyond_every_size_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "LOG_MIB", 1)
+    path = tmp_path / "log.gz"
+    path.write_bytes(gzip.compress(b"x\n" * 2**20))
+    with pytest.raises(UsageError, match="holds more than 1 MiB"):
         read_session(path)

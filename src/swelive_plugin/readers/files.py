@@ -14,10 +14,11 @@ from typing import IO, cast
 
 from swelive_plugin.errors import InfraError, UsageError
 
-__all__ = ["head_of", "lines_of", "open_bytes", "whole"]
+__all__ = ["LINE_CHARS", "head_of", "lines_of", "open_bytes", "whole"]
 
 HEAD_BYTES = 64 * 1024
-LINE_CHARS = 1024 * 1024  # what stands beyond this in one line is noise: no test result is that long
+LINE_CHARS = 64 * 1024  # what stands beyond this in one line is noise: no test result is that long
+LOG_MIB = 1024  # characters of a whole log
 
 _BYTE_ORDER_MARKS = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"\xef\xbb\xbf", "utf-8-sig"))
 
@@ -69,13 +70,16 @@ def lines_of(path: Path, *, limit: int = LINE_CHARS) -> Iterator[str]:
     """Yield the content line by line without line ends; bytes that are not of the encoding show as ``\\xNN``.
 
     Lone carriage returns end a line too, as on a terminal. Of a line longer than ``limit`` characters only the
-    beginning is given. Raises as `head_of`, and `UsageError` for a file that is no text.
+    beginning is given. Raises as `head_of`, and `UsageError` for a file that is no text or goes on beyond `LOG_MIB`.
     """
     head = head_of(path)
     encoding = encoding_of(path, head)
     with open_bytes(path) as raw, io.TextIOWrapper(raw, encoding, errors="backslashreplace") as text:
-        within = False
+        within, left = False, LOG_MIB * 2**20
         while line := text.readline(limit):
+            left -= len(line)
+            if left < 0:
+                raise UsageError(f"{path} holds more than {LOG_MIB} MiB", hint="a log of that size is not read")
             ended = line.endswith("\n")
             if not within:
                 yield line[:-1] if ended else line

@@ -15,10 +15,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from swelive_plugin.core.outcome import CollectError, Outcome, Raised, Session, TestRecord, worst
-from swelive_plugin.readers.files import lines_of
+from swelive_plugin.readers.files import LINE_CHARS, lines_of
 from swelive_plugin.readers.text_lines import RERUN, FoldedSkip, Shown
 from swelive_plugin.readers.text_log import Log, Part, Verbose
 from swelive_plugin.readers.text_summary import Summary, read_summary
@@ -53,12 +54,19 @@ def session_from_lines(lines: Iterable[str], *, root: str = "/testbed") -> Sessi
     An id that several of them report counts with its worst outcome: text can't show which of them is the graded one.
     """
     log = Log()
+    cut = 0
     for line in _without_stamps(lines):
+        cut += len(line) >= LINE_CHARS
         for piece in line.rstrip("\r").split("\r"):  # a progress bar begins its line anew
             log.feed(piece)
     for part in log.parts:
         part.finish()
-    return _Result(log, root).session()
+    session = _Result(log, root).session()
+    if not cut:
+        return session
+    number = "1 line is" if cut == 1 else f"{cut} lines are"
+    note = f"{number} longer than {LINE_CHARS} characters: only the beginning was read"
+    return replace(session, notes=(*session.notes, note))
 
 
 def _without_stamps(lines: Iterable[str]) -> Iterator[str]:
