@@ -96,7 +96,7 @@ def seconds(read: Callable[[], object]) -> float:
 
 def assert_linear(read: Callable[[int], Callable[[], object]]) -> None:
     """Assert that twice the size takes less than three times as long, and the largest less than a bound."""
-    times = []
+    times: list[float] = []
     for size in SIZES:
         once = read(size)
         taken = seconds(once)
