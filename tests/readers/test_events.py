@@ -172,3 +172,31 @@ def test_foreign_lines_cost_less_than_records(tmp_path: Path) -> None:
     started = time.process_time()
     read_channel(path)
     assert time.process_time() - started < 2
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"e": "phase"},
+        {"e": "start", "id": 5},
+        {"e": "phase", "id": "t.py::f", "d": "long"},
+        {"e": "phase", "id": "t.py::f", "attempt": [1]},
+        {"e": "phase", "id": "t.py::f", "xfail": 1},
+        {"e": "collected", "ids": 7},
+    ],
+)
+def test_a_signed_record_that_no_recorder_writes_is_foreign(tmp_path: Path, event: dict[str, Any]) -> None:
+    """Defect: such a record ended the driver with a traceback, and the prediction without a reward."""
+    path = tmp_path / "events.jsonl"
+    whole = record("failed")
+    path.write_bytes(b"".join(signed_lines(*whole[:3], event, *whole[3:])))
+    read = read_channel(path)
+    assert (len(read.events), read.foreign_count, read.damaged) == (len(whole), 1, "")
+    assert session_of(read).tests["t.py::f"].outcome.value == "failed"
+
+
+@pytest.mark.parametrize("more", [{"raised": {"line": "x", "via": 3}}, {"when": 5, "outcome": None, "subtest": []}])
+def test_odd_values_in_a_record_end_no_reader(tmp_path: Path, more: dict[str, Any]) -> None:
+    path = tmp_path / "events.jsonl"
+    path.write_bytes(b"".join(signed_lines({"e": "session", "plugins": 4}, {**phases("failed")[1], **more})))
+    assert "t.py::f" in session_of(read_channel(path)).tests

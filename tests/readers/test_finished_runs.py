@@ -329,3 +329,30 @@ def test_a_group_hid_the_test_from_its_recorded_id(tmp_path: Path, text: str) ->
 def test_two_groups_of_one_test_count_with_the_worse_outcome(tmp_path: Path) -> None:
     lines = summary("PASSED t.py::a@g", "FAILED t.py::a@h - assert 0", counts="1 failed, 1 passed")
     assert scored(tmp_path, log(*lines), "t.py::a").status is Status.UNRESOLVED
+
+
+def test_skipped_subtests_are_folded_skips() -> None:
+    lines = ["PASSED t.py::a", "[alpha] SUBSKIP [1] t.py:13: not here", "(k=1) SUBSKIPPED [2] t.py:14: nor here"]
+    session = read(*summary(*lines, counts="1 passed, 3 skipped"))
+    assert session.unnamed == 0
+    assert session.notes == ("3 skipped tests are printed without their ids (t.py:13, t.py:14)",)
+
+
+def test_a_message_that_looks_like_a_skipped_subtest_hides_no_failure() -> None:
+    lines = ["FAILED t.py::a - [x] SUBSKIP [1] t.py:3: y", "FAILED t.py::b - SKIPPED [1] t.py:3: y"]
+    assert outcomes(*summary(*lines, counts="2 failed")) == {"t.py::a": "failed", "t.py::b": "failed"}
+
+
+def test_a_failure_without_a_file_does_not_spoil_the_passed_tests() -> None:
+    lines = ["PASSED t.py::a", "FAILED ::project - Exception: rst"]
+    assert outcomes(*summary(*lines, counts="1 failed, 1 passed")) == {"t.py::a": "passed"}
+
+
+@pytest.mark.parametrize("line", ["t.py::a [beta] (n=2) SUBFAIL [ 33%]", "t.py::a SUBFAILED[m x] (i=1)   [ 33%]"])
+def test_failed_subtests_in_the_verbose_progress_fail_their_test(line: str) -> None:
+    assert outcomes(START, line, "t.py::a PASSED [ 99%]", end("1 failed, 1 passed")) == {"t.py::a": "failed"}
+
+
+def test_dots_without_any_summary_give_no_verdict(tmp_path: Path) -> None:
+    """What ``-qq`` prints of a session in which all passed."""
+    assert scored(tmp_path, "...    [100%]\n", "t.py::a").status is Status.ERROR

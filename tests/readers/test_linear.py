@@ -62,6 +62,7 @@ LINES = {
     "lost escapes and equals signs": filled(" [1m", "=", "m"),
     "skips": filled("SKIPPED [1] t.py", ":1", "x"),
     "skip digits": filled("SKIPPED [1] t.py:", "1", "x"),
+    "skipped subtests": filled("", "[x] SUBSKIP [1] "),
     "half words": filled("t.py::a ", "PAS ", "x"),
     "arrows": filled("t.py::a", " <- b", " "),
     "colons": filled("", "::"),

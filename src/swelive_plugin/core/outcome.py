@@ -199,7 +199,7 @@ class _State:
             pytest_version=str(head.get("pytest", "")),
             python_version=str(head.get("python", "")),
             uid=uid if isinstance(uid, int) else None,
-            plugins=tuple(str(name) for name in head.get("plugins", ()) or ()),
+            plugins=tuple(map(str, plugins)) if isinstance(plugins := head.get("plugins"), (list, tuple)) else (),
             internal_error=self.internal_error,
             interrupted=self.interrupted,
         )
@@ -214,11 +214,11 @@ def _on_session(state: _State, event: Mapping[str, Any]) -> None:
 
 
 def _on_collected(state: _State, event: Mapping[str, Any]) -> None:
-    state.collected.update(dict.fromkeys(map(str, event.get("ids", ()))))
+    state.collected.update(dict.fromkeys(map(str, event.get("ids") or ())))
 
 
 def _on_deselected(state: _State, event: Mapping[str, Any]) -> None:
-    state.deselected.update(dict.fromkeys(map(str, event.get("ids", ()))))
+    state.deselected.update(dict.fromkeys(map(str, event.get("ids") or ())))
 
 
 def _on_start(state: _State, event: Mapping[str, Any]) -> None:
@@ -257,7 +257,7 @@ def _on_end(state: _State, event: Mapping[str, Any]) -> None:
 
 
 def _on_canaries(state: _State, event: Mapping[str, Any]) -> None:
-    state.canaries.update(map(str, event.get("ids", ())))
+    state.canaries.update(map(str, event.get("ids") or ()))
 
 
 _HANDLERS = {
@@ -299,8 +299,8 @@ def _raised(value: Mapping[str, Any]) -> Raised:
         type=str(value.get("type", "")),
         message=str(value.get("msg", "")),
         file=str(value.get("file", "")),
-        line=int(value.get("line") or 0),
-        via=tuple(str(name) for name in value.get("via", ()) or ()),
+        line=_int_or_none(value.get("line")) or 0,
+        via=tuple(map(str, via)) if isinstance(via := value.get("via"), (list, tuple)) else (),
     )
 
 

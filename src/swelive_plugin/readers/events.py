@@ -221,14 +221,14 @@ class _Signed:
             body, number, tag = found
             digest = hashlib.blake2b(body, key=self.key, digest_size=_KEY_BYTES + _TAG_BYTES).digest()
             if number == self.number and digest[_KEY_BYTES:].hex().encode() == tag:
-                event = _event_in(line)
-                if event is not None:
-                    self.events.append(event)
                 self.key = digest[:_KEY_BYTES]
                 self.number += 1
                 self.damaged = ""
-                return
-            if not self.damaged:
+                event = _event_in(line)
+                if event is not None:
+                    self.events.append(event)
+                    return
+            elif not self.damaged:
                 self.damaged = self._why(number)
         self.foreign_count += 1
         if len(self.foreign) < _FOREIGN_KEPT:
@@ -277,8 +277,31 @@ def _beginning(line: bytes) -> str:
 
 
 def _event_in(line: bytes) -> Mapping[str, Any] | None:
+    """Return the event of a line; ``None`` where it holds none, or one that no recorder writes."""
     try:
         event = json.loads(line) if line.endswith(b"\n") else None
     except (ValueError, RecursionError):
         return None
-    return event if isinstance(event, dict) else None
+    if not isinstance(event, dict):
+        return None
+    return (
+        event if all(isinstance(event.get(name), kind) for name, kind in _KEYS.get(str(event.get("e")), ())) else None
+    )
+
+
+_OPTIONAL: tuple[type, ...] = (int, float, type(None))
+_IDS = (("ids", (list, type(None))),)
+_KEYS: dict[str, tuple[tuple[str, tuple[type, ...]], ...]] = {
+    "start": (("id", (str,)),),
+    "phase": (
+        ("id", (str,)),
+        ("d", _OPTIONAL),
+        ("attempt", (int, type(None))),
+        ("xfail", (dict, type(None))),
+        ("raised", (dict, type(None))),
+    ),
+    "collected": _IDS,
+    "deselected": _IDS,
+    "canaries": _IDS,
+}
+"""What the keys of an event must be where readers rely on it."""

@@ -260,7 +260,9 @@ def _unread_failures(part: Part, summary: Summary, verbose: Mapping[str, Sequenc
     for what, words, more in (("failed", _FAILED_WORDS, 0), ("error", ("ERROR",), collecting)):
         listed = [shown.id for shown in summary.shown if shown.word in words]
         progress = [one.id for results in verbose.values() for one in results if one.word in words]
-        read = max(len(listed), len(progress) + more, len({*listed, *progress}))
+        # ids without a file, such as pytest-checkdocs' ``::project``, name no test
+        without_file = sum(line.startswith(f"{words[0]} ::") for line in part.summary or ())
+        read = without_file + max(len(listed), len(progress) + more, len({*listed, *progress}))
         if part.counts.get(what, 0) > read:
             name, missing = ("failure" if what == "failed" else "error"), part.counts[what] - read
             unread.append(f"{missing} {name}" if missing == 1 else f"{missing} {name}s")

@@ -44,7 +44,7 @@ _SUMMARY = re.compile(r"(PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS|RERUN) (?=\S)(.
 _AT_PHASE = re.compile(r"at (?:setup|call|teardown) of (?=\S+::)")  # pytest 9.2 and newer
 # a failed subtest: ``SUBFAILED[message] (k=v) id``, or before pytest 9 ``[message] (k=v) SUBFAIL id``
 _SUBTEST = re.compile(r"(?:^|(?<=[\])] ))(SUBFAILED|SUBFAIL)(?=[\s\[(])")
-_FOLDED = re.compile(r"(?:SKIPPED|SKIP) \[(\d+)\] (.*?)(?::(\d{1,9}))?: (.*)")
+_FOLDED = re.compile(r"(?:SUB)?SKIP(?:PED)? \[(\d+)\] (.*?)(?::(\d{1,9}))?: (.*)")
 _PERCENT = re.compile(r"\[\s*\d+(?:%|/\d+)\]")
 _DURATION = re.compile(r"[\d.]+(?:us|ms|s|m|h)(?: .*)?")
 _WORDS = "PASSED|FAILED|ERROR|SKIPPED|XFAIL|xfail|XPASS|RERUN|SUBFAILED|SUBFAIL"
@@ -144,11 +144,14 @@ def summary_line(line: str, headings: Collection[str] = ()) -> Shown | FoldedSki
     ``headings`` are the names over the tracebacks; they decide where an id with `` - `` in it ends. An id that is still
     open at the end of the line comes back incomplete: the caller joins the next line.
     """
-    if line.startswith("SKIP") and (folded := _FOLDED.fullmatch(line)):
-        return FoldedSkip(int(folded[1]), folded[2], int(folded[3] or 0), folded[4])
     found = _SUMMARY.fullmatch(line)
+    if found is None or found[1] == "SKIPPED":
+        if "SUBFAIL" in line and found is None:
+            return _failed_subtest(line, headings)
+        if folded := _FOLDED.fullmatch(line, max(0, line.find("SUBSKIP"))):
+            return FoldedSkip(int(folded[1]), folded[2], int(folded[3] or 0), folded[4])
     if found is None:
-        return _failed_subtest(line, headings) if "SUBFAIL" in line else None
+        return None
     rest = found[2].rstrip()
     phase = _AT_PHASE.match(rest)
     word, rest = found[1], _without_percent(rest[phase.end() :] if phase else rest)
