@@ -200,3 +200,10 @@ def test_odd_values_in_a_record_end_no_reader(tmp_path: Path, more: dict[str, An
     path = tmp_path / "events.jsonl"
     path.write_bytes(b"".join(signed_lines({"e": "session", "plugins": 4}, {**phases("failed")[1], **more})))
     assert "t.py::f" in session_of(read_channel(path)).tests
+
+
+def test_an_id_with_a_lone_surrogate_is_an_id(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    path.write_bytes(b"".join(signed_lines({"e": "start", "id": "t.py::f[\udcff]"})))
+    read = read_channel(path)
+    assert ([event["id"] for event in read.events], read.foreign_count) == (["t.py::f[\udcff]"], 0)

@@ -28,7 +28,7 @@ class Outcome(str, Enum):
 IDLE = frozenset({Outcome.NOT_RUN, Outcome.DESELECTED})
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Raised:
     """The exception that ended a phase; ``file`` is where project code raised it, relative to rootdir if inside it.
 
@@ -42,7 +42,7 @@ class Raised:
     via: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Phase:
     """One phase of one attempt (or one subtest) as the probe recorded it."""
 
@@ -59,7 +59,7 @@ class Phase:
     forged: bool = False  # the report says passed, the exception says otherwise
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class TestRecord:
     """One test and what became of it.
 
