@@ -48,7 +48,7 @@ def reference() -> Iterator[str]:
         yield from ["```text", " ".join(context.get_usage().split()), "```", ""]
         yield from _description(context.command.help or "")
         options = [each for each in context.command.get_params(context) if isinstance(each, click.Option)]
-        yield from ["| option | default | meaning |", "|---|---|---|"]
+        yield from ["| option | variable | default | meaning |", "|---|---|---|---|"]
         yield from (_row(option, context) for option in options if "--help" not in option.opts)
         yield ""
 
@@ -67,7 +67,15 @@ def _row(option: click.Option, context: click.Context) -> str:
     names = ", ".join(f"`{name}`" for name in (*option.opts, *option.secondary_opts))
     metavar = "" if option.is_flag else f" `{option.make_metavar(context)}`"
     meaning, default = _meaning_and_default(option)
-    return f"| {names}{metavar.replace('|', chr(92) + '|')} | {_cell(default)} | {_escaped(meaning)} |"
+    return f"| {names}{_cell(metavar)} | `{variable(option, context)}` | {_cell(default)} | {_escaped(meaning)} |"
+
+
+def variable(option: click.Option, context: click.Context) -> str:
+    """Return the name of the environment variable that click reads for an option."""
+    if option.envvar:
+        assert isinstance(option.envvar, str)
+        return option.envvar
+    return f"{context.auto_envvar_prefix}_{option.name}".upper()
 
 
 def _meaning_and_default(option: click.Option) -> tuple[str, str]:
