@@ -136,8 +136,8 @@ def test_settings_page_lists_every_field_with_its_option_variable_and_default() 
         value = options[name].default
         if name in ("scope", "repo_url", "cache", "recipes"):
             assert fields[name].default in (None, dataclasses.MISSING)
-        elif isinstance(value, bool):
-            assert (value, default) == (False, "off")
+        elif options[name].is_flag:
+            assert (fields[name].default, default) == (False, "off")
         else:
             assert default.strip("`") == str(value).removesuffix(".0")
             assert value == fields[name].default
@@ -332,9 +332,9 @@ def call(names: dict[str, Any], hook: str) -> list[Any]:
 @pytest.mark.parametrize("page", PAGES_OF_ALL, ids=by_name)
 def test_no_sentence_ends_in_a_colon_before_nothing(page: Path) -> None:
     """The README said "with its reasons, test by test:" and nothing followed."""
-    text = re.sub(r"^```.*?^```$", "```", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(r"^ *```.*?^ *```$", "```", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
     for before, after in re.findall(r"^(.*:)\n\n+(?=(.*))", text, re.MULTILINE):
-        assert re.match(r"[-*|`>]|\d+\.|<!--", after), f"{by_name(page)}: {before!r} is followed by {after!r}"
+        assert re.match(r" *(?:[-*|`>]|\d+\.|<!--)", after), f"{by_name(page)}: {before!r} is followed by {after!r}"
 
 
 def test_github_workflows_ask_for_no_more_rights_than_they_need() -> None:
