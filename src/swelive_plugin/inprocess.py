@@ -19,14 +19,14 @@ from pathlib import Path
 
 from swelive_plugin.core.decide import Evidence, decide
 from swelive_plugin.core.instance import Instance
-from swelive_plugin.core.outcome import reduce_events, with_prefix
+from swelive_plugin.core.outcome import with_prefix
 from swelive_plugin.core.policy import Scope, scope_named
 from swelive_plugin.core.verdict import Integrity, Reason, Status, Verdict
 from swelive_plugin.deselected import Deselected
 from swelive_plugin.errors import SweliveError
 from swelive_plugin.extensions import policy_named
 from swelive_plugin.integrity.judge import loaded_plugins
-from swelive_plugin.readers.events import parse_events
+from swelive_plugin.readers.events import read_lines, session_of
 from swelive_plugin.reports.json_report import write_verdict
 from swelive_plugin.sources.instances import load_instances
 
@@ -59,8 +59,8 @@ class Request:
 
     def verdict(self, lines: Sequence[bytes], *, timed_out: bool = False) -> Verdict:
         """Return the verdict on the session that the probe's lines tell of."""
-        events = list(parse_events(lines))
-        session = reduce_events(events, timed_out=timed_out)
+        read = read_lines(lines)
+        session = session_of(read, timed_out=timed_out)
         below = os.path.relpath(session.rootdir or self.root, self.root)
         if below != "." and not below.startswith(".."):
             session = with_prefix(session, below.replace(os.sep, "/"))
@@ -73,7 +73,7 @@ class Request:
                 root=str(self.root),
                 patched_files=_changed_since(self.root, self.instance),
                 integrity=Integrity(
-                    mode="in-process", sandbox="none", plugins=tuple(sorted(loaded_plugins(events) or ()))
+                    mode="in-process", sandbox="none", plugins=tuple(sorted(loaded_plugins(read.events) or ()))
                 ),
                 deselected=self.deselected.listed_not_run(self.instance, session),
                 arguments=self.deselected.arguments,

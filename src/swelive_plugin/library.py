@@ -13,7 +13,8 @@ from swelive_plugin.core.outcome import Outcome, Session
 from swelive_plugin.core.policy import Policy, Scope, scope_named
 from swelive_plugin.core.rebase_ids import rebased
 from swelive_plugin.core.scoring import files_to_run
-from swelive_plugin.core.verdict import Integrity, Status, Verdict
+from swelive_plugin.core.verdict import Finding, Integrity, Status, Verdict
+from swelive_plugin.errors import InfraError
 from swelive_plugin.extensions import log_readers, policy_named
 
 if TYPE_CHECKING:
@@ -41,20 +42,26 @@ def score_file(
 
 
 def score_run(
-    instance: Instance, run: FoundRun, *, policy: Policy, scope: Scope | None = None, root: str = ""
+    instance: Instance,
+    run: FoundRun,
+    *,
+    policy: Policy,
+    scope: Scope | None = None,
+    root: str = "",
+    kind: str | None = None,
 ) -> Verdict:
     """Return the verdict on a run that was found in a folder; see `swelive_plugin.readers.folder.runs_in`.
 
     A verdict of ours that was given without the tests (a patch that does not apply) stands. Where one lies beside the
     session's record, it tells what the record does not: that the driver stopped it at the time limit, which files the
-    prediction changed and what the integrity checks found. Raises as `score_file`.
+    prediction changed and what the integrity checks found. ``kind`` and errors as in `score_file`.
     """
     kept = run.kept
     if kept is not None and run.stands:
         return replace(kept, attempt=run.attempt, policy=policy.name, scope=scope or policy.default_scope)
     if run.evidence is None:
         return replace(decide(Evidence(instance, policy, scope)), attempt=run.attempt)
-    return replace(_score(instance, run.evidence, None, policy, scope, root, kept), attempt=run.attempt)
+    return replace(_score(instance, run.evidence, kind, policy, scope, root, kept), attempt=run.attempt)
 
 
 def scope_note(
@@ -94,6 +101,11 @@ def _score(
         session = _stopped(session)
     # what the session itself shows is found again
     findings = [found for found in kept.integrity.findings if found.code != "forged_report"] if kept else []
+    if session.damaged and (kept is None or kept.status is not Status.TAMPERED):
+        raise InfraError(f"{path}, {session.damaged}", hint="score an unchanged copy of the file")
+    if session.foreign_records and kept is None:  # the driver's own verdict knows what its controls show
+        message = f"{session.foreign_records} records on the channel were not written by the recorder"
+        findings.append(Finding("foreign_records", "tampered", message))
     return decide(
         Evidence(
             instance,

@@ -73,8 +73,9 @@ def test_unknown_predictions_are_listed_and_the_others_graded(
         (["grade", "-d", "ROWS", "-p", "gold", "--start-month", "2025-07"], ["no prediction is left to grade"]),
         (["grade", "-d", "ROWS"], ["-p"]),
         (["grde"], ["Did you mean 'grade'"]),
-        (["score", "-d", "ROWS", "-i", "o__proj-1"], ["--events", "--log", "--junit"]),
-        (["score", "-d", "ROWS", "-i", "o__proj-1", "--events", "nowhere"], ["nowhere"]),
+        (["score", "-d", "ROWS", "-i", "o__proj-1"], ["PATH"]),
+        (["score", "-d", "ROWS", "-i", "o__proj-1", "nowhere"], ["nowhere is not there"]),
+        (["score", "-d", "ROWS", "-i", "o__proj-1", "BROKEN", "--format", "xml"], ["xml", "there are: events"]),
     ],
 )
 def test_a_mistake_is_one_clear_line_and_exit_code_2(
@@ -106,11 +107,11 @@ def test_score_judges_the_events_of_a_finished_grade(
     grade(project, "gold", tmp_path / "run")
     events = tmp_path / "run" / "o__proj-1" / "events.jsonl"
     capsys.readouterr()
-    assert swelive("score", "-d", project.dataset, "-i", "o__proj-1", "--events", events) == 0
+    assert swelive("score", "-d", project.dataset, "-i", "o__proj-1", events) == 0
     assert capsys.readouterr().out.startswith("RESOLVED  o__proj-1")
     log = tmp_path / "run" / "o__proj-1" / "test_output.txt"
     log.write_text("=== short test summary info ===\nFAILED tests/test_calc.py::test_add[one and two-3] - assert 0\n")
-    assert swelive("score", "-d", project.dataset, "-i", "o__proj-1", "--log", log) == 1
+    assert swelive("score", "-d", project.dataset, "-i", "o__proj-1", log) == 1
 
 
 def test_a_log_of_another_run_gives_no_verdict(
@@ -118,7 +119,7 @@ def test_a_log_of_another_run_gives_no_verdict(
 ) -> None:
     log = tmp_path / "log.txt"
     log.write_text("=== short test summary info ===\nPASSED other/test_x.py::test_x\n=== 1 passed in 0.01s ===\n")
-    assert swelive("score", "-d", project.dataset, "-i", "o__proj-1", "--log", log) == 3
+    assert swelive("score", "-d", project.dataset, "-i", "o__proj-1", log) == 3
     assert "is it the log of another instance?" in capsys.readouterr().out
 
 

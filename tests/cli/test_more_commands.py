@@ -19,7 +19,7 @@ def test_score_reads_a_folder_of_runs(project: Project, tmp_path: Path, capsys: 
     grade(project, "gold", tmp_path / "run")
     capsys.readouterr()
     out = tmp_path / "rescored"
-    given = ["-d", project.dataset, "--runs", tmp_path / "run"]
+    given = ["-d", project.dataset, tmp_path / "run"]
     assert swelive("score", *given, "-o", out, "--policy", "swebench", "--json") == 0
     assert json.loads(capsys.readouterr().out)["resolved_ids"] == ["o__proj-1"]
     assert json.loads((out / "o__proj-1" / "verdict.json").read_text())["policy"] == "swebench"
@@ -37,7 +37,7 @@ def test_a_damaged_run_leaves_the_others_whole(
     shutil.copy(tmp_path / "run" / "o__proj-1" / "events.jsonl", runs / "o__proj-1.jsonl")
     (runs / "o__proj-2.log.gz").write_bytes(b"\x1f\x8b\x08 no gzip")
     capsys.readouterr()
-    assert swelive("score", "-d", project.dataset, "--runs", runs) == 0
+    assert swelive("score", "-d", project.dataset, runs) == 0
     captured = capsys.readouterr()
     assert "resolved 1 of 2" in captured.out
     assert "error" in captured.out
@@ -47,8 +47,8 @@ def test_a_damaged_run_leaves_the_others_whole(
 @pytest.mark.parametrize(
     ("args", "told"),
     [
-        (["score", "-d", "ROWS", "--runs", "EMPTY"], "holds no run of these 1 instances"),
-        (["score", "-d", "ROWS", "--log", "x"], "name it with -i"),
+        (["score", "-d", "ROWS", "EMPTY"], "holds no run of these 1 instances"),
+        (["score", "-d", "ROWS", "ROWS"], "name it with -i"),
         (["compare", "EMPTY"], "compare needs B or --policy"),
         (["compare", "EMPTY", "--policy", "swebench"], "give it with -d"),
         (["compare", "EMPTY", "EMPTY"], "holds no verdicts"),
@@ -123,7 +123,7 @@ def test_every_attempt_in_a_folder_of_runs_is_scored(
     preds.write_text("\n".join(json.dumps(line) for line in lines) + "\n")
     grade(project, preds, tmp_path / "run")
     capsys.readouterr()
-    assert swelive("score", "-d", project.dataset, "--runs", tmp_path / "run", "-o", tmp_path / "again") == 0
+    assert swelive("score", "-d", project.dataset, tmp_path / "run", "-o", tmp_path / "again") == 0
     rows = json.loads((tmp_path / "again" / "results.json").read_text())["rows"]
     assert [(row["attempt"], row["status"]) for row in rows] == [(1, "resolved"), (2, "unresolved")]
 
@@ -137,7 +137,7 @@ def test_scoring_our_own_run_gives_its_own_counts(
     lines = [json.dumps({"instance_id": "o__proj-1", "model_patch": text}) + "\n" for text in patches]
     preds.write_text("".join(lines))
     grade(project, preds, run)
-    given = ["score", "-d", project.dataset, "--runs", run, "--json"]
+    given = ["score", "-d", project.dataset, run, "--json"]
     capsys.readouterr()
     assert swelive(*given) == 0
     rows = json.loads(capsys.readouterr().out)["rows"]
@@ -163,7 +163,7 @@ def test_score_by_a_policy_that_judges_all_listed_says_what_was_not_run(
     row = json.loads(project.dataset.read_text())
     row["PASS_TO_PASS"] = [*project.instance.pass_to_pass, "tests/test_other.py::test_x"]
     project.dataset.write_text(json.dumps(row) + "\n")
-    given = ["score", "-d", project.dataset, "--runs", tmp_path / "run", "--json"]
+    given = ["score", "-d", project.dataset, tmp_path / "run", "--json"]
     for more, by in ((["--policy", "swebench"], "policy swebench"), (["--scope", "all"], "scope all")):
         capsys.readouterr()
         assert swelive(*given, *more) == 0
@@ -182,8 +182,23 @@ def test_a_log_that_only_counts_is_no_evidence(
     grade(project, "gold", tmp_path / "run")
     capsys.readouterr()
     log = tmp_path / "run" / "o__proj-1" / "test_output.txt"
-    assert swelive("score", "-d", project.dataset, "-i", "o__proj-1", "--log", log) == 3
+    start, _, rest = log.read_text().partition("=== short test summary info")
+    log.write_text(start + "=====" + rest.partition("\n=====")[2])
+    assert swelive("score", "-d", project.dataset, "-i", "o__proj-1", log) == 3
     assert "run pytest with -rA or -v" in capsys.readouterr().out
+
+
+def test_score_reads_our_own_test_output(project: Project, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Defect: what the driver kept of pytest's text named no test, so that it could not be scored."""
+    grade(project, "gold", tmp_path / "gold")
+    given = ["score", "-d", project.dataset, "-i", "o__proj-1"]
+    assert swelive(*given, tmp_path / "gold" / "o__proj-1" / "test_output.txt") == 0
+    assert "finished run (log)" in capsys.readouterr().out
+    broken = diff_of(project.repository, {"calc.py": BASE["calc.py"].replace("a - b", "a * b + 7")})
+    preds = tmp_path / "preds.jsonl"
+    preds.write_text(json.dumps({"instance_id": "o__proj-1", "model_patch": broken}) + "\n")
+    grade(project, preds, tmp_path / "broken")
+    assert swelive(*given, tmp_path / "broken" / "o__proj-1" / "test_output.txt") == 1
 
 
 def test_a_cache_that_cannot_be_written_is_one_clear_line(

@@ -15,7 +15,7 @@ from typing import Any
 
 from swelive_plugin.core.outcome import Outcome, Session, reduce_events
 from swelive_plugin.grading.launch import Channel, Launch, copy_probe, launch_argv, pytest_args, write_config
-from swelive_plugin.integrity.judge import ChannelRead, read_channel
+from swelive_plugin.readers.events import ChannelRead, read_channel
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,9 @@ import pytest
 
 from swelive_plugin.core.outcome import reduce_events
 from swelive_plugin.core.verdict import Finding
-from swelive_plugin.integrity.judge import ChannelRead, Facts, facts, judge, read_channel
+from swelive_plugin.integrity.judge import Facts, facts, judge
 from swelive_plugin.probe.channel import signed
+from swelive_plugin.readers.events import ChannelRead, read_channel
 
 from .support import Ran, run_probe, write_tree
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from swelive_plugin.grading.launch import Channel, copy_probe, launch_argv
+from swelive_plugin.readers.events import read_channel
 
 from .support import Ran, run_probe, site_folder, write_tree
 
@@ -202,7 +203,7 @@ def test_the_channel_stops_to_write_at_its_limit_but_goes_on_reading(tmp_path: P
         for _ in range(40):
             os.write(channel.write_fd, b"x" * 65536)
     assert (tmp_path / "events").stat().st_size == 2**20
-    assert channel.truncated
+    assert "limit of 1 MiB" in read_channel(channel.path, limit_mib=1).truncated
 
 
 def test_only_the_named_distributions_load_their_plugins(tmp_path: Path) -> None:

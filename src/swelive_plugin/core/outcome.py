@@ -118,6 +118,9 @@ class Session:
     internal_error: str = ""
     interrupted: str = ""  # what ended the session before its last test: pytest.exit(), KeyboardInterrupt
     unnamed: int = 0  # results that the source counts without naming their tests (pytest's dots)
+    foreign_records: int = 0  # lines of a signed record that its recorder did not write; none of them is believed
+    damaged: str = ""  # why a signed record can't be verified to its end
+    truncated: str = ""  # at which limit the record was cut: what came later is not there, so the tests did not crash
     notes: tuple[str, ...] = ()
     printed: tuple[str, ...] = field(default=(), repr=False)
 

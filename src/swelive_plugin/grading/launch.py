@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import swelive_plugin
+from swelive_plugin.readers.events import CHANNEL_MIB
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -57,6 +58,8 @@ OPTIONS: tuple[tuple[str, Any], ...] = (
     ("random_order", False),
     ("random_order_bucket", "none"),
     ("reverse", False),
+    # name each test in the printed summary, so that `swelive score test_output.txt` has something to read
+    ("reportchars", "fEsxXp"),
     # one process, so that one recorder sees all
     ("numprocesses", 0),
     ("dist", "no"),
@@ -140,13 +143,12 @@ class Channel:
     """A pipe to the graded side: pass `write_fd` to the child, read the events from the file afterwards.
 
     A thread drains the pipe into ``path`` all the time, so that the child never waits; more than ``limit_mib`` is
-    thrown away and `truncated` says so. Leaving the context returns when all that was sent is in the file; it never
-    waits for a stray process that still holds the other end.
+    thrown away, which `read_channel` sees by the file's size. Leaving the context returns when all that was sent is in
+    the file; it never waits for a stray process that still holds the other end.
     """
 
-    def __init__(self, path: Path, *, limit_mib: int = 256) -> None:
+    def __init__(self, path: Path, *, limit_mib: int = CHANNEL_MIB) -> None:
         self.path = path
-        self.truncated = False
         self._left = limit_mib * 2**20
         self._read_fd, self.write_fd = os.pipe()
         os.set_blocking(self._read_fd, False)
@@ -185,9 +187,7 @@ class Channel:
                         continue
                     if not chunk:
                         return
-                    if len(chunk) > self._left:
-                        self.truncated = True
-                        chunk = chunk[: self._left]
+                    chunk = chunk[: self._left]
                     self._left -= len(chunk)
                     if chunk:
                         stream.write(chunk)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from swelive_plugin.core.outcome import Session, reduce_events, with_prefix
+from swelive_plugin.core.outcome import Session, with_prefix
 from swelive_plugin.environments import TESTBED
 from swelive_plugin.grading.launch import Channel, Launch, copy_probe, launch_argv, write_config
 from swelive_plugin.grading.rebuild import session_environment
-from swelive_plugin.integrity.judge import ChannelRead, read_channel
+from swelive_plugin.readers.events import ChannelRead, read_channel, session_of
 from swelive_plugin.sandbox import Command, Completed, Limits, Mount
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def read_session_folder(folder: Path, *, root: str, timed_out: bool) -> tuple[Se
 
 def _read(events: Path, root: str, *, timed_out: bool) -> tuple[Session, ChannelRead]:
     read = read_channel(events)
-    return _relative_to(reduce_events(read.events, timed_out=timed_out), root), read
+    return _relative_to(session_of(read, timed_out=timed_out), root), read
 
 
 def _relative_to(session: Session, root: str) -> Session:

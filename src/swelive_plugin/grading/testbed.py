@@ -29,8 +29,8 @@ from swelive_plugin.grading.selection import FileScope, choose_files
 from swelive_plugin.grading.session import read_session_folder, run_session
 from swelive_plugin.grading.settings import Progress, Settings, scratch
 from swelive_plugin.grading.tree import make_graded_tree, python_sources
-from swelive_plugin.integrity.judge import ChannelRead
 from swelive_plugin.integrity.mutation import mutate_files, mutation_fingerprint
+from swelive_plugin.readers.events import ChannelRead
 from swelive_plugin.sandbox import Sandbox
 from swelive_plugin.workspace.checkout import remove_tree
 from swelive_plugin.workspace.graded import Application

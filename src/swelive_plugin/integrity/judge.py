@@ -7,24 +7,20 @@ docs/explanation/threat-model.md.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Any
 
 from swelive_plugin.core.outcome import Outcome, Session
 from swelive_plugin.core.verdict import Finding, Severity
+from swelive_plugin.readers.events import ChannelRead
 
-__all__ = ["CHECKED", "ChannelRead", "Facts", "facts", "judge", "loaded_plugins", "read_channel"]
+__all__ = ["CHECKED", "Facts", "facts", "judge", "loaded_plugins"]
 
 CHECKED = ("launch", "channel", "recording", "hooks", "code", "canaries", "bookkeeping")
 """The layers that `judge` looks at, as a report names them."""
-
-_SIGNED = re.compile(rb'^(?P<body>\{.*,"n":(?P<n>\d+)),"k":"(?P<k>[0-9a-f]{16})"\}\n$', re.DOTALL)
-_KEY_BYTES, _TAG_BYTES = 16, 8
 
 # Hooks that stand between a test and its report: one of them in patched code is no honest fix.
 _REPORTING_HOOKS = frozenset(
@@ -54,72 +50,6 @@ _CALLS = {
     "__code__": "replaces the code of a function",
     "frame": "looks at its caller",
 }
-
-
-# The channel
-
-
-@dataclass(frozen=True)
-class ChannelRead:
-    """The records that the probe itself wrote, in order, and what else was on the channel."""
-
-    events: tuple[Mapping[str, Any], ...]
-    foreign: tuple[str, ...] = ()
-    signed: bool = False
-
-
-def read_channel(path: Path) -> ChannelRead:
-    """Return the records of ``events.jsonl`` whose number and tag hold; others are foreign, by their first characters.
-
-    A last line without its end is what a crash leaves, and no foreign record. A file without a key (another writer's)
-    is taken as it is. Form: docs/reference/events.md.
-    """
-    events: list[Mapping[str, Any]] = []
-    foreign: list[str] = []
-    key: bytes | None = None
-    signed = False
-    number = 0
-    with path.open("rb") as lines:
-        for position, line in enumerate(lines):
-            if position == 0:
-                key = _key_in(line)
-                signed = key is not None
-                if signed:
-                    continue
-            event = _event_in(line)
-            if not signed:
-                if event is not None:
-                    events.append(event)
-                continue
-            assert key is not None
-            found = _SIGNED.match(line)
-            if found and int(found["n"]) == number:
-                digest = hashlib.blake2b(found["body"], key=key, digest_size=_KEY_BYTES + _TAG_BYTES).digest()
-                if digest[_KEY_BYTES:].hex().encode() == found["k"] and event is not None:
-                    key, number = digest[:_KEY_BYTES], number + 1
-                    events.append(event)
-                    continue
-            if line.endswith(b"\n"):
-                foreign.append(line[:120].decode("utf-8", "replace").rstrip("\n"))
-    return ChannelRead(tuple(events), tuple(foreign), signed)
-
-
-def _key_in(line: bytes) -> bytes | None:
-    event = _event_in(line)
-    if event is None or event.get("e") != "key":
-        return None
-    try:
-        return bytes.fromhex(str(event.get("key", "")))
-    except ValueError:
-        return None
-
-
-def _event_in(line: bytes) -> Mapping[str, Any] | None:
-    try:
-        event = json.loads(line) if line.endswith(b"\n") else None
-    except (ValueError, RecursionError):
-        return None
-    return event if isinstance(event, dict) else None
 
 
 # What is normal
@@ -423,7 +353,7 @@ def _line(event: Mapping[str, Any]) -> int:
 
 def _channel_findings(read: ChannelRead, evidence: _Evidence) -> Iterator[Finding]:
     if read.foreign and not evidence.normal.foreign:
-        told = f"{len(read.foreign)} records on the channel were not written by the recorder"
+        told = f"{read.foreign_count} records on the channel were not written by the recorder"
         yield Finding("foreign_records", "tampered", told, evidence=read.foreign[0])
 
 

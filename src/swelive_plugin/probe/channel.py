@@ -46,7 +46,7 @@ def signed(write: Callable[[bytes], object]) -> Callable[[Any], object]:
     """Return a function that adds a number and a tag to each line; the first line that it writes carries the key.
 
     Each line's digest (BLAKE2b, keyed with the last line's) gives its tag and the next line's key, so a key that is
-    found in memory later can't rewrite what was sent. The host checks: `swelive_plugin.integrity.judge.read_channel`.
+    found in memory later can't rewrite what was sent. The host checks: `swelive_plugin.readers.events.read_channel`.
 
     The first tuple that it is given is no line: it seals. Each entry (function, argument, value) must hold at every
     line from then on, or a ``changed`` record is written before it.

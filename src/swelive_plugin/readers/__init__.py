@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from swelive_plugin.core.outcome import Session
-from swelive_plugin.errors import UsageError
+from swelive_plugin.core.outcome import Session, TestRecord
+from swelive_plugin.errors import SweliveError, UsageError
 from swelive_plugin.readers.files import head_of
 
-__all__ = ["Reader", "built_in_readers", "read_session"]
+__all__ = ["Reader", "built_in_readers", "read_session", "reader_named"]
 
 
 class Reader(Protocol):
@@ -23,7 +23,7 @@ class Reader(Protocol):
 
     @property
     def name(self) -> str:
-        """``log``, ``junit``, … or a name of one's own: what ``--log``, ``--junit`` and ``kind`` choose by."""
+        """``log``, ``junit``, … or a name of one's own: what ``swelive score --format`` and ``kind`` choose by."""
 
     def recognises(self, head: bytes) -> bool:
         """Return whether a file whose content begins with ``head`` (up to 64 KiB, decompressed) is of this kind."""
@@ -59,24 +59,48 @@ def read_session(
     """
     readers = built_in_readers() if readers is None else readers
     if kind is not None:
-        reader = next((reader for reader in readers if reader.name == kind), None)
-        if reader is None:
-            known = ", ".join(dict.fromkeys(reader.name for reader in readers))
-            raise UsageError(f"no reader is called {kind!r}", hint=f"there are: {known}")
-        return _read(reader, path, root)
+        return _read(reader_named(kind, readers), path, root)
     head = head_of(path)
-    reader = next((reader for reader in readers if reader.recognises(head)), None)
+    reader = next((reader for reader in readers if _recognises(reader, head)), None)
     if reader is None:
-        raise UsageError(f"{path}: no reader knows what this is", hint="say which reader is to read it")
+        raise UsageError(f"{path}: no reader knows what this is", hint=f"say which is to read it: {_names(readers)}")
     return _read(reader, path, root)
+
+
+def _recognises(reader: Reader, head: bytes) -> bool:
+    try:
+        return bool(reader.recognises(head))
+    except Exception as error:  # whatever a plugin's reader raises
+        raise UsageError(
+            f"reader {reader.name} can't look at a file: {type(error).__name__}: {error}", hint="mend or uninstall it"
+        ) from error
+
+
+def reader_named(name: str, readers: Sequence[Reader]) -> Reader:
+    """Return the first reader of that name. Raises `UsageError` with the names that there are."""
+    reader = next((reader for reader in readers if reader.name == name), None)
+    if reader is None:
+        raise UsageError(f"no reader is called {name!r}", hint=f"there are: {_names(readers)}")
+    return reader
+
+
+def _names(readers: Sequence[Reader]) -> str:
+    return ", ".join(dict.fromkeys(reader.name for reader in readers))
 
 
 def _read(reader: Reader, path: Path, root: str) -> Session:
     try:
-        return reader.read(path, root=root)
-    except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RecursionError) as error:
-        # a value of a kind that no such report holds: what is wrong is the file
+        session: object = reader.read(path, root=root)
+    except (SweliveError, OSError):
+        raise
+    except Exception as error:  # a value of a kind that no such report holds, or a defect of a plugin's reader
         raise UsageError(
             f"{path} is not of the form that reader {reader.name} knows: {type(error).__name__}: {error}",
             hint="name the file as the tool wrote it, or say which reader is to read it",
         ) from error
+    if not isinstance(session, Session) or not all(isinstance(test, TestRecord) for test in session.tests.values()):
+        raise UsageError(
+            f"reader {reader.name} returned {type(session).__name__}, not a Session of TestRecords",
+            hint="mend or uninstall it",
+        )
+    return session
