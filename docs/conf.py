@@ -16,7 +16,7 @@ copyright = "the pytest-swelive authors"  # noqa: A001  # Sphinx reads this very
 version = release = __version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "cli_reference"]
-exclude_patterns = ["_ext"]
+exclude_patterns = ["_ext", "_static"]
 # a link or an anchor that leads nowhere is a warning, and -W makes each warning an error
 suppress_warnings: list[str] = []
 myst_heading_anchors = 3
@@ -34,6 +34,8 @@ html_theme = "furo"
 html_title = f"pytest-swelive {__version__}"
 html_baseurl = DOCS_URL
 html_copy_source = False
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 html_show_sphinx = False
 html_theme_options = {
     "source_repository": REPOSITORY_URL,
