@@ -261,6 +261,17 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w -]", "", head.lower()).replace(" ", "-") for head in heads}
 
 
+@pytest.mark.parametrize("page", PAGES_OF_ALL, ids=by_name)
+def test_every_file_of_ours_that_a_page_names_exists(page: Path) -> None:
+    """Pages named modules that had been renamed: environments/recipe.py, core/compiled.py."""
+    package = ROOT / "src" / "swelive_plugin"
+    folders = "|".join(
+        ["src", "tests", "benchmarks", "examples", *(each.name for each in package.iterdir() if each.is_dir())]
+    )
+    named = set(re.findall(rf"`((?:{folders})/[\w/.]*)`", prose(page)))
+    assert {name for name in named if not (ROOT / name).exists() and not (package / name).exists()} == set()
+
+
 def test_every_page_is_in_the_table_of_contents() -> None:
     listed = re.findall(r"^[a-z-]+/[a-z-]+$", (ROOT / "docs" / "index.md").read_text("utf-8"), re.MULTILINE)
     pages = [page.relative_to(ROOT / "docs").with_suffix("").as_posix() for page in SITE]
