@@ -180,6 +180,25 @@ def test_every_command_of_the_docs_is_understood_by_the_command_line() -> None:
     assert len(shown_commands("swelive")) > 20
 
 
+def test_every_example_in_a_help_text_is_understood_by_the_command_line() -> None:
+    wrong = []
+    examples = 0
+    for path, context in ALL_COMMANDS.items():
+        for paragraph in (context.command.help or "").split("\n\n"):
+            if not paragraph.lstrip(" ").startswith("\b"):
+                continue
+            lines = re.sub(r"\\\n\s*", " ", paragraph).split("\n")[1:]
+            for line in (re.sub(r"\s{3,}.*$", "", each.strip()) for each in lines):
+                examples += 1
+                try:
+                    parse(cli, shlex.split(line)[1:])
+                except click.UsageError as error:
+                    if "does not exist" not in error.message:
+                        wrong.append(f"{path}: {line}: {error.message}")
+    assert wrong == []
+    assert examples > 10
+
+
 def parse(command: click.Command, words: list[str], parent: click.Context | None = None) -> None:
     if isinstance(command, click.Group):
         context = click.Context(command, parent, info_name=command.name)
