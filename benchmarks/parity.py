@@ -232,7 +232,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.run:
         _judge_run(options.run, load_instances(options.dataset))
         return
-    found = list(records(options.logs))
+    if options.logs.is_file():
+        _recorded(options.logs)
+    else:  # a clone has none
+        print(f"no recorded logs: {options.logs} is not there, give a file with --logs")
+    if _peer_is_here():
+        _generated(options.generated)
+    else:
+        print("no generated logs: the swebench package is not installed")
+
+
+def _recorded(logs: Path) -> None:
+    """Print how our readers and policies, and the peer, agree with a file of recorded evaluations."""
+    found = list(records(logs))
     print(f"recorded logs: {len(found)}, instances: {len({record.instance.instance_id for record in found})}\n")
     print("| read and judged by | same `resolved` | same lists |")
     print("|---|---:|---:|")
@@ -244,8 +256,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         whole = [peer_says(record.instance, f"{START}\n{_unmarked(record.log)}\n{END}\n") for record in found]
         _row("`swebench` 5.0.2, the whole log between its markers", found, whole)
     _explain(found)
-    if _peer_is_here():
-        _generated(options.generated)
 
 
 def _judge_run(run: Path, instances: Iterable[Instance]) -> None:

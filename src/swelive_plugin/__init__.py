@@ -50,7 +50,7 @@ _HOMES = {
     "Status": "core.verdict",
     "SweliveError": "errors",
     "Verdict": "core.verdict",
-    "grade": "grading.grade",
+    "grade": "grading.pipeline",
     "grade_all": "grading.batch",
     "load_instances": "sources.instances",
     "load_predictions": "sources.predictions",

@@ -66,7 +66,7 @@ def command(
 
     Writes DIR/<id>/{verdict.json, events.jsonl, test_output.txt, patch.diff, timings.json}, DIR/results.json and
     DIR/results.xml (JUnit). Exit: 0 when the run finished, 1 with --fail-unresolved, 2 usage, 3 if no patch got a
-    verdict. Predictions come in every public shape: docs/reference/inputs.md lists them.
+    verdict.
     """
     from swelive_plugin.cli.running import run_grades
 

@@ -10,6 +10,7 @@ import threading
 
 import click
 
+from swelive_plugin._links import DOCS_URL, docs_page
 from swelive_plugin._version import __version__
 from swelive_plugin.core.verdict import EXIT_NO_VERDICT, EXIT_USAGE
 from swelive_plugin.errors import SweliveError, UsageError
@@ -33,6 +34,22 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "doctor": ("doctor", "Tell what this machine has, what is missing and how to get it."),
 }
 
+# command: the page that tells more than its help; the others have the reference
+PAGES = {
+    "demo": "tutorial/first-grade",
+    "grade": "reference/inputs",
+    "score": "how-to/score",
+    "compare": "explanation/parity",
+    "env": "explanation/environments",
+    "validate": "how-to/own-instances",
+    "mine": "how-to/own-instances",
+    "gen": "how-to/tiers",
+    "list": "how-to/tiers",
+    "run": "how-to/tiers",
+    "report": "how-to/tiers",
+    "task": "how-to/tiers",
+}
+
 
 class _Lazy(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -45,6 +62,7 @@ class _Lazy(click.Group):
             return None
         module = importlib.import_module(f"swelive_plugin.cli.{COMMANDS[cmd_name][0]}")
         command: click.Command = module.command
+        command.epilog = f"Docs: {docs_page(PAGES.get(cmd_name, 'reference/cli'))}"
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -66,7 +84,11 @@ class _Lazy(click.Group):
             raise click.UsageError(f"{error.message}{hint}", ctx) from None
 
 
-@click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "SWELIVE"})
+@click.group(
+    cls=_Lazy,
+    context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "SWELIVE"},
+    epilog=f"Docs: {DOCS_URL}",
+)
 @click.version_option(__version__, "--version", prog_name="swelive")
 def cli() -> None:
     """Did the coding agent's patch really fix the bug?

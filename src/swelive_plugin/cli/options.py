@@ -128,7 +128,11 @@ _OF_BUILDS = ("environment", "sandbox", "require_sandbox", "repo_url", "cache", 
 
 _OPTIONS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
     "policy": click.option(
-        "--policy", default="swelive", show_default=True, help="How outcomes count: swelive, swebench, …"
+        "--policy",
+        default="swelive",
+        show_default=True,
+        metavar="NAME",
+        help="How outcomes count: swelive, swebench, swebench-live, swebench-live-python, or a plugin's.",
     ),
     "scope": click.option(
         "--scope",
