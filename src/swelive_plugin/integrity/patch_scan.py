@@ -11,6 +11,7 @@ import re
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+from swelive_plugin.core.paths import is_only_for_tests
 from swelive_plugin.core.verdict import Finding
 
 __all__ = ["ASKS", "PLAIN_NAMES", "scan_patch", "suspicious_lines"]
@@ -91,8 +92,6 @@ _LOOKS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     )
 )
 _EQUAL_TO_ALL = re.compile(r"def __eq__\(.*\).*:\s*\n?\s*return True\b")
-# a folder `testing` inside a package is code that others import
-_TEST_PATH = re.compile(r"^testing/|(^|/)(tests?|conftest\.py|test_[^/]*|[^/]*_test\.py)(/|$)")
 
 _COMMENT = re.compile(r"^([^\"'#]*)#.*")
 _CODING = re.compile(r"(?i)#.*?coding[:=]\s*(?!(?:utf-?8|u8|ascii|us-ascii|latin-?1|iso-?8859-1)\b)[-\w.]")
@@ -205,7 +204,7 @@ def _code_lines(patch: str, *, tests: bool = False) -> Iterator[tuple[str, int, 
             number = int(start[1]) - 1 if start else 0
         elif line.startswith("+"):
             number += 1
-            if file.endswith((".py", ".pyx", ".pyi")) and bool(_TEST_PATH.search(file)) == tests:
+            if file.endswith((".py", ".pyx", ".pyi")) and is_only_for_tests(file) == tests:
                 yield file, number, line[1:]
         elif not line.startswith("-"):
             number += 1

@@ -13,6 +13,7 @@ import tokenize
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from swelive_plugin.core.paths import is_test_support
 from swelive_plugin.core.verdict import Finding
 from swelive_plugin.integrity.patch_scan import PLAIN_NAMES, suspicious_lines
 
@@ -20,8 +21,6 @@ __all__ = ["scan_sources"]
 
 _SPECIAL = re.compile(rf"__(?!(?:{PLAIN_NAMES}|call|await|aiter|anext)__)\w+__")
 _ASSERTS = re.compile(r"(?i)assert")
-# not a test, but what tests are made with: xarray.testing, pandas._testing, pylint.testutils
-_FOR_TESTS = re.compile(r"(^|/)_?(testing|test_?(utils?|helpers?|tools?|support|case))(\.py$|/)", re.IGNORECASE)
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
 
@@ -35,7 +34,7 @@ def scan_sources(files: Iterable[tuple[str, str, str]]) -> tuple[Finding, ...]:
     """
     found: dict[str, Finding] = {}
     for path, before, after in files:
-        if _FOR_TESTS.search(path) and before != after:
+        if is_test_support(path) and before != after:
             told = "changes what tests are made with"
             found.setdefault(told, Finding("suspicious", "suspicious", f"the patch {told}", path))
         for told, line in (*suspicious_lines(_added(before, after), _comments(after)), *_differences(before, after)):

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from swelive_plugin.core.paths import folder_of_tests, is_conftest
 from swelive_plugin.errors import InfraError, InstanceError, PatchError, PatchRejected
 from swelive_plugin.workspace.checkout import copy_file, link_tree, remove_tree
 from swelive_plugin.workspace.patch import apply_patch, check_patch, normalise_patch, touched_paths
 from swelive_plugin.workspace.pytest_config import SHARED_NAMES, has_pytest_section, with_pytest_section
-from swelive_plugin.workspace.shadow import find_shadows, test_folder_of
+from swelive_plugin.workspace.shadow import find_shadows
 from swelive_plugin.workspace.unified import parse_diff, render
 
 __all__ = ["Application", "Restored", "prepare_graded_tree"]
@@ -144,7 +145,7 @@ class _Work:
         self.tree = tree
         self.base = base
         self.hidden = hidden
-        self.test_folders = {folder for path in hidden if (folder := test_folder_of(path))}
+        self.test_folders = {folder for path in hidden if (folder := folder_of_tests(path))}
         self.top_level = top_level
         self.base_files = _scan(base)
         self.gold = gold
@@ -227,7 +228,7 @@ class _Work:
         above = {"/".join(parts[:end]) for end in range(1, len(parts) + 1)}
         if above & self.hidden or any(other.startswith(path + "/") for other in self.hidden):
             return "test-file"
-        if name == "conftest.py":
+        if is_conftest(path):
             return "conftest"
         if name in _PYTEST_FILES or name in SHARED_NAMES:
             return "pytest-config"
