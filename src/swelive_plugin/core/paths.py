@@ -74,6 +74,6 @@ def is_only_for_tests(path: str) -> bool:
 
 
 def is_test_support(path: str) -> bool:
-    """Return whether ``path`` is code that tests are made with and others may import: ``pkg/testing/…``, ``testutils``."""
+    """Return whether ``path`` is code that tests are made with: ``pkg/testing/…``, ``testutils.py``."""
     *folders, name = path.split("/")
     return any(map(_TEST_SUPPORT.fullmatch, [*folders, posixpath.splitext(name)[0]]))
