@@ -60,7 +60,7 @@ def main() -> None:
         for name in options.rows:
             counts = [0, 0, 0, 0]
             for row in load_instances(name):
-                more = {"hidden": row.test_patch, "told": row.problem_statement}
+                more = {"hidden": row.test_patch, "issue": row.problem_statement}
                 found = scan_patch(row.patch, known=row.patch, **more)
                 unknown = scan_patch(row.patch, **more)
                 look = any(finding.severity == "suspicious" for finding in found)

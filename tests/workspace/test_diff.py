@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from swelive_plugin.errors import PatchError
+from swelive_plugin.workspace.apply import apply_patch
 from swelive_plugin.workspace.checkout import link_tree
 from swelive_plugin.workspace.diff import CollectedDiff, collect_diff
-from swelive_plugin.workspace.patch import apply_patch, check_patch, normalise_patch, touched_paths
+from swelive_plugin.workspace.patch import check_patch, touched_paths
+from swelive_plugin.workspace.repair import normalise_patch
 
 from .conftest import Content, Repository, read, write
 

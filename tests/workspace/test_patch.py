@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from swelive_plugin.errors import PatchError, PatchRejected
+from swelive_plugin.workspace.apply import apply_patch
 from swelive_plugin.workspace.checkout import link_tree
-from swelive_plugin.workspace.patch import PathChange, apply_patch, check_patch, normalise_patch, touched_paths
+from swelive_plugin.workspace.patch import PathChange, check_patch, touched_paths
+from swelive_plugin.workspace.repair import normalise_patch
 
 from .conftest import diff_of, read, write
 
@@ -167,13 +169,22 @@ class TestRepairs:
         with pytest.raises(PatchError, match=r"hunk #1 of src\.py breaks off at line 5 of the patch"):
             normalise_patch(FIX[: FIX.index("-    return")], tree)
 
-    def test_patch_that_is_nothing_but_broken_hunks_is_given_up(self, tree: Path) -> None:
+    def test_patch_that_is_nothing_but_broken_hunks_is_given_up(
+        self, tree: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         """Each repair may search the file: without a bound, a hostile patch keeps the grader busy for days."""
-        with pytest.raises(PatchError, match="needs more than 1000 repairs"):
-            normalise_patch("--- a/src.py\n+++ b/src.py\n" + "@@ -1,9 +1,9 @@\n+x\n" * 1001, tree)
+        monkeypatch.setattr("swelive_plugin.workspace.repair._MAX_SEARCHED_BYTES", 100 * len(SRC))
+        with pytest.raises(PatchError, match="needs too many repairs"):
+            normalise_patch("--- a/src.py\n+++ b/src.py\n" + "@@ -1,9 +1,9 @@\n-not there\n+x\n" * 51, tree)
+
+    def test_report_lists_some_repairs_and_counts_the_rest(self, tree: Path) -> None:
+        stubs = [f"diff --git a/{n}.png b/{n}.png\nBinary files /dev/null and b/{n}.png differ\n" for n in range(1200)]
+        _, repairs = normalise_patch("".join(stubs) + FIX, tree)
+        assert repairs[0] == "binary hunk dropped: 0.png"
+        assert repairs[-1] == "and 1000 more"
 
     def test_lone_surrogates_are_an_error_of_the_patch(self, tree: Path) -> None:
-        with pytest.raises(PatchError, match="no Unicode"):
+        with pytest.raises(PatchError, match="half of a surrogate pair at its line 12"):
             normalise_patch(FIX + "\ud800", tree)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from swelive_plugin.workspace import shadow as module
 from swelive_plugin.workspace.shadow import find_shadows
 
 FLAT = {"pkg/__init__.py", "pkg/core.py", "tests/test_core.py", "tests/conftest.py", "setup.py"}
@@ -75,19 +74,3 @@ def test_moving_the_project_into_the_tests_is_one() -> None:
 def test_folder_of_hidden_tests_that_base_does_not_have_is_a_root_too() -> None:
     found = find_shadows(["checks/pkg.py"], base=FLAT, tree=FLAT, top_level=(), tests=["checks/test_new.py"])
     assert [shadow.entry for shadow in found] == ["checks/pkg.py"]
-
-
-@pytest.mark.parametrize(
-    ("path", "folder"),
-    [
-        ("tests/unit/test_a.py", "tests"),
-        ("pkg/core/tests/test_a.py", "pkg/core/tests"),
-        ("test/x.py", "test"),
-        ("unit_tests/x.py", "unit_tests"),
-        ("pkg/testing/test_a.py", ""),
-        ("pkg/test_a.py", ""),
-        ("latest/x.py", ""),
-    ],
-)
-def test_outermost_test_folder(path: str, folder: str) -> None:
-    assert module.test_folder_of(path) == folder

@@ -11,6 +11,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from swelive_plugin.core.paths import is_test_module
+
 __all__ = ["Compiled", "is_artefact", "is_build_script", "may_come_back", "module_of", "only_sources", "why_rebuild"]
 
 _ARTEFACT = re.compile(r"\.(?:so|pyd)$")
@@ -27,7 +29,7 @@ _SCRIPT = re.compile(
 )
 # These describe the project that they lie beside; elsewhere they belong to an example or a fixture.
 _OF_THE_PROJECT = frozenset({"setup.py", "pyproject.toml", "setup.cfg", "build.py", "hatch_build.py"})
-_STARTS_BY_ITSELF = re.compile(r"^(?:conftest|sitecustomize|usercustomize|test_.*|.*_tests?|tests?)$", re.IGNORECASE)
+_STARTS_BY_ITSELF = frozenset({"conftest", "sitecustomize", "usercustomize"})
 
 
 @dataclass(frozen=True)
@@ -117,6 +119,7 @@ def may_come_back(
     if f"{name}.py" in tree or name in tree:
         return "it takes the place of a module that is there"
     in_package = "__init__.py" in tree
-    if _STARTS_BY_ITSELF.match(name) or (not in_package and name in names_taken):
+    plain = name.lower()
+    if plain in _STARTS_BY_ITSELF or is_test_module(f"{plain}.py") or (not in_package and name in names_taken):
         return "its name belongs to another module"
     return ""

@@ -210,7 +210,7 @@ def check_integrity(
             task.prediction.patch,
             known=task.instance.patch,
             hidden=task.instance.test_patch,
-            told=task.instance.problem_statement,
+            issue=task.instance.problem_statement,
             in_effect=changed,
         ),
     ]

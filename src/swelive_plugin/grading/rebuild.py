@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 from filelock import FileLock
 
 from swelive_plugin.core.extension_modules import Compiled, is_artefact, may_come_back, only_sources, why_rebuild
+from swelive_plugin.core.paths import folder_of_tests
 from swelive_plugin.core.verdict import RebuildReport
 from swelive_plugin.environments import TESTBED, Environment
 from swelive_plugin.environments.build import first_cause
@@ -43,7 +44,6 @@ from swelive_plugin.sandbox.processes import end_of_output
 from swelive_plugin.workspace.checkout import copy_file, link_tree, remove_tree
 from swelive_plugin.workspace.graded import Application, prepare_graded_tree
 from swelive_plugin.workspace.patch import touched_paths
-from swelive_plugin.workspace.shadow import test_folder_of
 from swelive_plugin.workspace.unified import parse_diff, render
 
 if TYPE_CHECKING:
@@ -336,7 +336,7 @@ def _collect(testbed: Testbed, variant: Variant, tree: Path, built: Path) -> tup
     assert compiled is not None, "only what has extension modules is built again"
     known = frozenset((*compiled.artefacts, *(gold.report.replaced if gold else ())))
     hidden = (path for change in touched_paths(testbed.instance.test_patch) for path in (change.old, change.new))
-    tests = frozenset(folder for path in hidden if (folder := test_folder_of(path)))
+    tests = frozenset(folder for path in hidden if (folder := folder_of_tests(path)))
     harvest = Harvest(tree, built, testbed.environment, known, tests, variant.trusted)
     harvest.modules()
     if gold is not None:

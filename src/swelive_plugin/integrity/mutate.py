@@ -60,18 +60,18 @@ def mutants(source: str, functions: Collection[str], *, count: int = 3) -> list[
     """Return up to ``count`` different mutants of a test file, changed in the named functions.
 
     A function in which nothing is expected in a form that we know (its assertions are in helpers) is in no mutant's
-    ``changed``. An unreadable source gives none.
+    ``changed``. A source that can't be parsed, or is too deeply nested, gives none.
     """
     try:
         tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
     made: dict[str, Mutant] = {}
     for number in range(count):
         edits: list[_Edit] = []
         changed: list[str] = []
         for name, node in _functions(tree):
-            changes = list(_changes_of(node, number)) if name in functions else []
+            changes = _all_changes(node, number) if name in functions else []
             if changes:
                 edits += changes[number % len(changes)]
                 changed.append(name)
@@ -81,14 +81,25 @@ def mutants(source: str, functions: Collection[str], *, count: int = 3) -> list[
     return list(made.values())
 
 
-def _functions(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
-    for node in ast.iter_child_nodes(tree):
+def _all_changes(function: ast.FunctionDef | ast.AsyncFunctionDef, number: int) -> list[Change]:
+    try:
+        return list(_changes_of(function, number))
+    except RecursionError:  # one function with a value that nests too deep
+        return []
+
+
+def _functions(tree: ast.AST) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
+    pending: list[tuple[ast.AST, str]] = [(tree, "")]
+    while pending:
+        node, prefix = pending.pop()
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield prefix + node.name, node
-        elif isinstance(node, ast.ClassDef):
-            yield from _functions(node, f"{prefix}{node.name}::")
-        elif isinstance(node, ast.If | ast.Try):
-            yield from _functions(node, prefix)
+            continue
+        if isinstance(node, ast.ClassDef):
+            prefix = f"{prefix}{node.name}::"
+        elif not isinstance(node, ast.Module | ast.If | ast.Try):
+            continue
+        pending += [(child, prefix) for child in reversed(list(ast.iter_child_nodes(node)))]
 
 
 def _changes_of(function: ast.FunctionDef | ast.AsyncFunctionDef, number: int) -> Iterator[Change]:
@@ -239,7 +250,11 @@ def _edited(source: str, edits: Sequence[_Edit]) -> str:
     for line in lines:
         starts.append(starts[-1] + len(line))
     text = b"".join(lines)
+    pieces: list[bytes] = []
+    at = len(text)
     for edit in sorted(edits, key=lambda edit: (edit.start, edit.end), reverse=True):
         begin, end = (starts[line - 1] + column for line, column in (edit.start, edit.end))
-        text = text[:begin] + edit.text.encode("utf-8", "surrogatepass") + text[end:]
-    return text.decode("utf-8", "surrogatepass")
+        pieces += [text[end:at], edit.text.encode("utf-8", "surrogatepass")]
+        at = begin
+    pieces.append(text[:at])
+    return b"".join(reversed(pieces)).decode("utf-8", "surrogatepass")

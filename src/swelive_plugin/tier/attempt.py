@@ -24,8 +24,9 @@ from swelive_plugin.sandbox import Command, Limits, Mount
 from swelive_plugin.tier.agents import Agent, Surroundings
 from swelive_plugin.tier.layout import Task
 from swelive_plugin.tier.worktree import Work, collect_work
+from swelive_plugin.workspace.apply import apply_patch
 from swelive_plugin.workspace.checkout import export_tree, link_tree
-from swelive_plugin.workspace.patch import apply_patch, normalise_patch
+from swelive_plugin.workspace.repair import normalise_patch
 
 __all__ = ["AgentRun", "run_agent", "used_bytes"]
 

@@ -184,7 +184,7 @@ def remove_tree(path: Path) -> None:
     """
     try:
         mode = os.lstat(path).st_mode
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return
     try:
         if stat.S_ISDIR(mode):

@@ -7,9 +7,11 @@ name one), no prompts, no background upkeep, messages in plain English.
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -47,14 +49,16 @@ def run_git(
     git_dir: Path | None = None,
     input: bytes | None = None,  # noqa: A002 - as subprocess.run names it
     timeout_s: float = 600,
+    cpu_s: int = 0,
     check: bool = True,
     env: Mapping[str, str] | None = None,
 ) -> subprocess.CompletedProcess[bytes]:
     """Return what git answered: exit status, stdout and stderr as bytes.
 
     ``git_dir`` names the repository; without one, git looks for it from ``cwd``. ``env`` adds variables (a private
-    index, say). Everything that git started is gone when this returns or raises. Raises `MissingProgram` without git,
-    `InfraError` for a timeout and, with ``check``, for any exit status but 0.
+    index, say). ``cpu_s`` limits the processor time, and then the memory too, for input that is not trusted: beyond it
+    git is killed, which the exit status shows. Everything that git started is gone when this returns or raises. Raises
+    `MissingProgram` without git, `InfraError` for a timeout and, with ``check``, for any exit status but 0.
     """
     program = shutil.which("git")
     if program is None:
@@ -76,6 +80,8 @@ def run_git(
     )
     with process, _running(process):
         try:
+            if cpu_s:
+                _limit(process.pid, cpu_s)
             stdout, stderr = process.communicate(input, timeout=timeout_s)
         except subprocess.TimeoutExpired:
             _end(process)
@@ -90,6 +96,17 @@ def run_git(
     if check and done.returncode:
         raise failure(f"git {_command(args)} failed", done)
     return done
+
+
+_MEMORY = 4 * 2**30
+
+
+def _limit(pid: int, cpu_s: int) -> None:
+    """Limit a process that was just started; where the system can't (macOS), the timeout has to do."""
+    if sys.platform == "linux":
+        with suppress(OSError):  # it has ended already
+            resource.prlimit(pid, resource.RLIMIT_CPU, (cpu_s, cpu_s))
+            resource.prlimit(pid, resource.RLIMIT_AS, (_MEMORY, _MEMORY))
 
 
 def _command(args: Sequence[str]) -> str:

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import bisect
 import contextlib
+import errno
 import os
+import posixpath
 import stat
 import tempfile
-from collections.abc import Collection, Iterable
+import traceback
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from swelive_plugin.errors import InfraError, InstanceError, PatchError, PatchRejected
+from swelive_plugin.core.paths import folder_of_tests, is_conftest, is_python, is_test_module
+from swelive_plugin.errors import InfraError, InstanceError, Interrupted, PatchError, PatchRejected
+from swelive_plugin.workspace.apply import apply_patch
 from swelive_plugin.workspace.checkout import copy_file, link_tree, remove_tree
-from swelive_plugin.workspace.patch import apply_patch, check_patch, normalise_patch, touched_paths
+from swelive_plugin.workspace.patch import check_patch, touched_paths
 from swelive_plugin.workspace.pytest_config import SHARED_NAMES, has_pytest_section, with_pytest_section
-from swelive_plugin.workspace.shadow import find_shadows, test_folder_of
+from swelive_plugin.workspace.repair import normalise_patch
+from swelive_plugin.workspace.shadow import find_shadows
 from swelive_plugin.workspace.unified import parse_diff, render
 
 __all__ = ["Application", "Restored", "prepare_graded_tree"]
@@ -24,6 +31,7 @@ Action = Literal["restored", "removed", "section", "gold"]
 
 _PYTEST_FILES = frozenset({"pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", ".coveragerc"})
 _STARTUP_MODULES = frozenset({"sitecustomize", "usercustomize"})
+_BESIDE_TESTS = frozenset({"__init__.py", "conftest.py"})
 # Whatever else a reader of the report sees under these codes, an honest agent edits and adds tests all the time.
 _ORDINARY = frozenset({"test-support", "bytecode"})
 _WORDS = {
@@ -99,13 +107,17 @@ def prepare_graded_tree(
     """
     hidden = {path for change in touched_paths(test_patch) for path in change.paths}
     with contextlib.ExitStack() as stack:
-        work = _Work(tree, base, _Gold(base, gold_patch, stack), hidden, frozenset(top_level))
-        strictness, repairs = work.apply(prediction)
-        changed = work.restore()
-    repairs += _apply_test_patch(test_patch, tree)
+        gold = _Patched(base, gold_patch, "the gold patch", stack)
+        tests = _Patched(base, test_patch, "the test patch", stack)
+        work = _Work(tree, base, gold, hidden, frozenset(top_level))
+        with _counted_as_the_predictions(tree):
+            strictness, repairs = work.apply(prediction)
+            changed = work.restore()
+        for path in sorted(hidden):
+            work.replace(path, tests.file(path), "test-file")
     return Application(
         strictness=strictness,
-        repairs=repairs,
+        repairs=(*repairs, *(f"test patch: {repair}" for repair in tests.repairs)),
         changed=changed,
         restored=tuple(sorted(work.restored, key=lambda item: item.path)),
         flags=_flags(work.restored),
@@ -113,16 +125,34 @@ def prepare_graded_tree(
     )
 
 
-def _apply_test_patch(test_patch: str, tree: Path) -> tuple[str, ...]:
-    if not test_patch.strip():
-        return ()
+# What the machine does, whatever a patch holds.
+_OURS = frozenset(
+    getattr(errno, name)
+    for name in ("ENOSPC", "EDQUOT", "EIO", "EROFS", "EMFILE", "ENFILE", "ENOMEM", "EACCES", "EPERM", "ESTALE", "EBUSY")
+)
+
+
+@contextlib.contextmanager
+def _counted_as_the_predictions(tree: Path) -> Iterator[None]:
+    """Turn what goes wrong over a prediction's content into `PatchError`; what the machine does stays ours.
+
+    A patch that makes the grader stumble must not get away without a verdict: base and gold went the same way and
+    came through.
+    """
     try:
-        text, repairs = normalise_patch(test_patch, tree)
-        if text:
-            apply_patch(text, tree, what="the test patch")
-    except PatchError as error:
-        raise InstanceError(error.message, hint="the task row is broken", evidence=error.evidence) from error
-    return tuple(f"test patch: {repair}" for repair in repairs)
+        yield
+    except (PatchError, InstanceError, Interrupted):
+        raise
+    except Exception as error:
+        cause = error.__cause__ if isinstance(error, InfraError) else error
+        if isinstance(cause, OSError) and cause.errno not in _OURS:
+            message = f"the prediction can't be written: {cause.strerror}: {str(cause.filename)[-200:]}"
+        elif isinstance(error, OSError | InfraError):
+            raise
+        else:
+            message = f"the prediction can't be handled: {type(error).__name__}: {error}"[:500]
+        message = message.replace(f"{tree}/", "")
+        raise PatchError(message, evidence="".join(traceback.format_exception(error))[-4000:]) from error
 
 
 def _flags(restored: Iterable[Restored]) -> tuple[str, ...]:
@@ -140,13 +170,14 @@ def _flags(restored: Iterable[Restored]) -> tuple[str, ...]:
 class _Work:
     """One tree on its way from base to graded."""
 
-    def __init__(self, tree: Path, base: Path, gold: _Gold, hidden: set[str], top_level: frozenset[str]) -> None:
+    def __init__(self, tree: Path, base: Path, gold: _Patched, hidden: set[str], top_level: frozenset[str]) -> None:
         self.tree = tree
         self.base = base
         self.hidden = hidden
-        self.test_folders = {folder for path in hidden if (folder := test_folder_of(path))}
+        self.above_hidden = {path[:at] for path in hidden for at, letter in enumerate(path) if letter == "/"}
         self.top_level = top_level
         self.base_files = _scan(base)
+        self.test_folders = _test_folders(hidden, self.base_files)
         self.gold = gold
         self.changes: list[str] = []
         self.linked = False  # a private tree must stay one: nothing of base may be linked into it
@@ -225,9 +256,9 @@ class _Work:
         parts = path.split("/")
         name = parts[-1]
         above = {"/".join(parts[:end]) for end in range(1, len(parts) + 1)}
-        if above & self.hidden or any(other.startswith(path + "/") for other in self.hidden):
+        if above & self.hidden or path in self.above_hidden:
             return "test-file"
-        if name == "conftest.py":
+        if is_conftest(path):
             return "conftest"
         if name in _PYTEST_FILES or name in SHARED_NAMES:
             return "pytest-config"
@@ -305,7 +336,7 @@ class _Work:
         tree = (self.base_files.keys() - self.changes) | now
         shadows = find_shadows(new, base=self.base_files.keys(), tree=tree, top_level=self.top_level, tests=self.hidden)
         for shadow in shadows:
-            below = {path for path in new if path == shadow.entry or path.startswith(shadow.entry + "/")}
+            below = _at_or_below(shadow.entry, new)
             if below & self.gold.paths:
                 continue
             for path in below:
@@ -314,32 +345,53 @@ class _Work:
             self.gone |= below
 
 
-class _Gold:
-    """Gold's version of single files, made only when one is asked for."""
+class _Patched:
+    """What a trusted patch makes of single files of base, made only when one is asked for.
 
-    def __init__(self, base: Path, patch: str, stack: contextlib.ExitStack) -> None:
+    It never sees the prediction's files, so a test patch that copies a source file (``git diff -C``) applies whatever
+    the prediction did to it.
+    """
+
+    def __init__(self, base: Path, patch: str, what: str, stack: contextlib.ExitStack) -> None:
         self.base = base
         self.patch = patch
+        self.what = what
         self.stack = stack
         self.changes = touched_paths(patch)
         self.paths = frozenset(path for change in self.changes for path in change.paths)
         self.folder: Path | None = None
+        self.repairs: tuple[str, ...] = ()
 
     def file(self, path: str) -> Path:
-        """Return where gold's version of ``path`` is; nothing is there if gold has none."""
+        """Return where the patched ``path`` is; nothing is there if the patch deletes it."""
         if self.folder is None:
-            folder = Path(self.stack.enter_context(tempfile.TemporaryDirectory(prefix="swelive-gold-")))
+            folder = Path(self.stack.enter_context(tempfile.TemporaryDirectory(prefix="swelive-patched-")))
             for old in {change.old for change in self.changes}:
                 if os.path.lexists(self.base / old):
                     (folder / old).parent.mkdir(parents=True, exist_ok=True)
                     _place(self.base / old, folder / old, link=False)
             try:
-                text, _ = normalise_patch(self.patch, folder)
-                apply_patch(text, folder, what="the gold patch")
+                text, self.repairs = normalise_patch(self.patch, folder)
+                if text:
+                    apply_patch(text, folder, what=self.what)
             except PatchError as error:
                 raise InstanceError(error.message, hint="the task row is broken", evidence=error.evidence) from error
             self.folder = folder
         return self.folder / path
+
+
+def _test_folders(hidden: Collection[str], base: Iterable[str]) -> set[str]:
+    """Return the folders of the hidden tests, in which base's files count: by their name, or by what is in them.
+
+    A folder of any name counts when each Python file in it is a test module, a conftest or ``__init__.py``.
+    """
+    named = {folder for path in hidden if (folder := folder_of_tests(path))}
+    others = {posixpath.dirname(path) for path in hidden if is_test_module(path) and not folder_of_tests(path)} - {""}
+    for path in base:
+        folder, name = posixpath.split(path)
+        if folder in others and is_python(name) and not (is_test_module(name) or name in _BESIDE_TESTS):
+            others.discard(folder)
+    return named | others
 
 
 def _scan(root: Path) -> dict[str, os.stat_result]:
@@ -356,6 +408,17 @@ def _scan(root: Path) -> dict[str, os.stat_result]:
                         pending.append(path)
                 else:
                     found[path] = entry.stat(follow_symlinks=False)
+    return found
+
+
+def _at_or_below(entry: str, paths: Sequence[str]) -> set[str]:
+    """Return which of the sorted ``paths`` are ``entry`` or below it."""
+    found = set()
+    for path in (entry, f"{entry}/"):
+        at = bisect.bisect_left(paths, path)
+        while at < len(paths) and (paths[at] == entry or paths[at].startswith(f"{entry}/")):
+            found.add(paths[at])
+            at += 1
     return found
 
 

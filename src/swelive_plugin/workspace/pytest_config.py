@@ -18,6 +18,11 @@ __all__ = ["SHARED_NAMES", "has_pytest_section", "with_pytest_section"]
 SHARED_NAMES = frozenset({"pyproject.toml", "setup.cfg", "tox.ini"})
 """Files in which pytest looks for a section of its own (docs.pytest.org, "Configuration file formats")."""
 
+# Nothing here trusts a text: nesting ends the parser's recursion, and its time grows with the square of a dotted key.
+_UNREADABLE = (ValueError, RecursionError, MemoryError)
+_MAX_CHARACTERS = 2**20
+_MAX_STEPS = 10**7
+
 _INI_SECTIONS = ("pytest", "tool:pytest")
 
 
@@ -25,7 +30,7 @@ def has_pytest_section(name: str, text: str) -> bool:
     """Return whether ``text``, a file called ``name``, configures pytest; also when nobody can read it."""
     try:
         return bool(_read(name, text)[0])
-    except ValueError:
+    except _UNREADABLE:
         return True
 
 
@@ -42,13 +47,22 @@ def with_pytest_section(name: str, text: str, source: str) -> str | None:
             return text
         edited = _edit(name, text, source)
         return edited if _read(name, edited) == (wanted, rest) else None
-    except ValueError:
+    except _UNREADABLE:
         return None
 
 
 def _read(name: str, text: str) -> tuple[Any, Any]:
-    """Return (what pytest reads, everything else)."""
+    """Return (what pytest reads, everything else). Raises one of `_UNREADABLE`."""
+    if len(text) > _MAX_CHARACTERS or _steps_of_keys(text) > _MAX_STEPS:
+        raise ValueError("too large, or keys too long, to be read in reasonable time")
     return _read_toml(text) if name.endswith(".toml") else _read_ini(name, text)
+
+
+def _steps_of_keys(text: str) -> int:
+    """Return how many steps the TOML parser may take over dotted keys: each line walks its table's whole name."""
+    lines = text.split("\n")
+    dots = max(line.count(".") for line in lines)
+    return dots * (len(lines) + text.count("."))
 
 
 def _read_ini(name: str, text: str) -> tuple[Any, Any]:
@@ -120,7 +134,7 @@ def _is_toml_header(line: str) -> bool | None:
         return None
     try:
         parsed = tomllib.loads(line)
-    except tomllib.TOMLDecodeError:
+    except _UNREADABLE:
         return None  # a line of an array or of a string
     tool = parsed.get("tool")
     return isinstance(tool, dict) and "pytest" in tool

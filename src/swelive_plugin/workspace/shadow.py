@@ -8,10 +8,10 @@ import sys
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-__all__ = ["Shadow", "find_shadows", "test_folder_of"]
+from swelive_plugin.core.paths import is_conftest, is_test_module
 
-_TEST_MODULE = re.compile(r"(?:^|/)(?:test_[^/]*|[^/]*_test|tests|conftest)\.py$")
-_TEST_FOLDER = re.compile(r"(?:unit|integration|functional)?[_-]?tests?", re.IGNORECASE)
+__all__ = ["Shadow", "find_shadows"]
+
 # Modules that newer interpreters have dropped and that graded ones may still have.
 _FORMER_STDLIB = frozenset(
     re.split(
@@ -35,15 +35,6 @@ class Shadow:
 
     entry: str
     why: str
-
-
-def test_folder_of(path: str) -> str:
-    """Return the outermost test folder above ``path`` (``tests``, ``pkg/test``, …), or nothing."""
-    parts = path.split("/")[:-1]
-    for index, part in enumerate(parts):
-        if _TEST_FOLDER.fullmatch(part):
-            return "/".join(parts[: index + 1])
-    return ""
 
 
 def find_shadows(
@@ -99,7 +90,7 @@ def _importable(folder: str, name: str, paths: Collection[str]) -> bool:
 def _roots(base: Collection[str], tests: Iterable[str]) -> set[str]:
     roots = {""} if "src/__init__.py" in base else {"", "src"}
     for path in (*base, *tests):
-        if path.endswith(".py") and _TEST_MODULE.search(path):
+        if path.endswith(".py") and (is_test_module(path) or is_conftest(path)):
             folder = posixpath.dirname(path)
             while folder and f"{folder}/__init__.py" in base:
                 folder = posixpath.dirname(folder)

@@ -16,12 +16,15 @@ __all__ = ["Diff", "Hunk", "Kind", "Section", "parse_diff", "render"]
 
 Kind = Literal["added", "deleted", "modified", "renamed", "copied"]
 
-_HUNK = re.compile(rb"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@(.*)")
+_HUNK = re.compile(rb"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@(.*)")
 _MODE = re.compile(rb"(old mode|new mode|new file mode|deleted file mode) ([0-7]{5,6})")
 _MOVE = re.compile(rb"(rename|copy) (from|to) (.+)")
 _INDEX = re.compile(rb"index [0-9a-f]{4,64}\.\.[0-9a-f]{4,64}(?: ([0-7]{6}))?")
 _SIMILARITY = re.compile(rb"(?:dis)?similarity index \d{1,3}%")
-_BINARY_BLOCK = re.compile(rb"(?:literal|delta) \d+")
+_BINARY_BLOCK = re.compile(rb"(?:literal|delta) \d{1,12}")
+_COLOUR = re.compile(rb"\x1b\[[0-9;]{0,20}[mK]")  # what `git diff` writes for a terminal
+_MAX_STRIP = 8
+_OFFICIAL_ROOT = "/testbed/"  # where SWE-bench's images have the repository
 _NULL = "/dev/null"
 _PREFIX = re.compile(r"[a-z12]/")
 
@@ -108,23 +111,57 @@ class Diff:
     fences: bool = False
     final_newline: bool = True
     byte_order_mark: bool = False
+    colours: bool = False
     strip: int = 1
+    roots: frozenset[str] = frozenset()
 
     def resolve(self, exists: Callable[[str], bool] | None = None) -> None:
-        """Set ``old`` and ``new`` of each section: names without the first part, unless no name has ``a/`` or ``b/``.
+        """Set ``old`` and ``new`` of each section: its names without the folders that only their writer's machine has.
 
-        ``exists`` tells whether a path is in the tree; with it, names without ``a/`` must be there as they stand.
+        ``strip`` says how many parts of the names go: the ``a/`` and ``b/`` of git, none where no name has them. With
+        ``exists``, which tells whether a path is in the tree, what is left must be there: so ``/testbed/pkg/x.py``
+        becomes ``pkg/x.py``, and ``roots`` names what went of absolute paths.
         """
-        known = [name for section in self.sections for name in section.names if name not in (None, _NULL)]
-        bare = bool(known) and not any(_PREFIX.match(str(name)) for name in known)
-        if bare and exists is not None:
-            sources = [s.names[0] for s in self.sections if s.names[0] not in (None, _NULL) and not s.added]
-            bare = all(exists(str(name)) for name in sources) and (
-                not sources or not all("/" in str(name) and exists(_strip(str(name), 1)) for name in sources)
-            )
-        self.strip = 0 if bare else 1
+        names = [str(name) for section in self.sections for name in section.names if name not in (None, _NULL)]
+        bare = bool(names) and not any(_PREFIX.match(name) for name in names)
+        self.strip = (0 if bare else 1) if exists is None else _strip_that_fits(self.sections, names, bare, exists)
+        if self.strip > 1:
+            known = self._sources() or names
+            self.roots = frozenset(_root_of(name, self.strip) for name in known if name.startswith("/"))
         for section in self.sections:
             _resolve(section, self.strip, exists)
+
+    def _sources(self) -> list[str]:
+        return [str(s.names[0]) for s in self.sections if s.names[0] not in (None, _NULL) and not s.added]
+
+
+def _strip_that_fits(
+    sections: Sequence[Section], names: Sequence[str], bare: bool, exists: Callable[[str], bool]
+) -> int:
+    """Return the count of leading parts without which all files that the diff changes are in the tree."""
+    sources = [
+        (str(s.names[0]), str(s.names[1] or s.names[0]))
+        for s in sections
+        if s.names[0] not in (None, _NULL) and not s.added
+    ]
+    if not sources:
+        if bare and all(name.startswith(_OFFICIAL_ROOT) for name in names):
+            return _OFFICIAL_ROOT.count("/")
+        return 0 if bare else 1
+    below = all("/" in old for old, _ in sources)
+    order: list[int] = [1, 0] if not bare or below else [0, 1]
+    # A first folder that the tree has belongs to the repository: then the file is missing, not elsewhere.
+    if not any(exists(_strip(old, 0 if bare else 1).split("/")[0]) for old, _ in sources):
+        order += range(2, _MAX_STRIP + 1)
+    for count in order:
+        # Plain diffs may name a backup (x.py.orig) on one side.
+        if all(exists(_strip(old, count)) or exists(_strip(new, count)) for old, new in sources):
+            return count
+    return 1
+
+
+def _root_of(name: str, count: int) -> str:
+    return name.removesuffix(_strip(name, count))
 
 
 def _strip(name: str, count: int) -> str:
@@ -138,16 +175,24 @@ def _resolve(section: Section, strip: int, exists: Callable[[str], bool] | None)
     old = None if old_name in (None, _NULL) else _strip(str(old_name), strip)
     new = None if new_name in (None, _NULL) else _strip(str(new_name), strip)
     if section.move[0] is not None and section.move[1] is not None:
-        old, new = section.move
+        old, new = (_strip(str(name), max(strip - 1, 0)) for name in section.move)
     elif old is not None and new is not None and old != new:
         # Plain diffs may name a backup (x.py.orig) on one side; the file is the side that is there.
         new = old = old if exists is not None and exists(old) and not exists(new) else new
-    section.old = old if old is not None else new or ""
-    section.new = new if new is not None else old or ""
+    section.old = (old if old is not None else new or "").removeprefix("./")
+    section.new = (new if new is not None else old or "").removeprefix("./")
 
 
 def parse_diff(data: bytes) -> Diff:
     """Return the diff in ``data``, which may have prose or markdown around it, no final newline, or CRLF line ends."""
+    diff = _parse(data)
+    if b"\x1b[" in data and not any(section.changes_something for section in diff.sections):
+        diff = _parse(_COLOUR.sub(b"", data))
+        diff.colours = True
+    return diff
+
+
+def _parse(data: bytes) -> Diff:
     diff = Diff()
     if data.startswith(b"\xef\xbb\xbf"):
         diff.byte_order_mark = True
