@@ -137,7 +137,17 @@ def test_a_session_that_broke_off_blames_no_test_that_was_not_to_run(more: dict[
     rules = {test.id: (test.judgement, test.rule) for test in verdict.pass_to_pass}
     assert rules == {P: ("fail", "p2p-missing-session-broke-off"), Q: ("left_out", "p2p-out-of-scope")}
     every = score(instance([F], [P, Q]), broke, scope="all")
-    assert [reason.test for reason in every.reasons] == ["", P, Q]
+    assert [reason.test for reason in every.reasons] == ["", P]
+    assert every.reasons[1].evidence.splitlines() == [P, Q]
+
+
+def test_a_record_past_its_size_limit_is_no_crash_of_the_tests() -> None:
+    """Defect: a channel that was full looked like a session that broke off."""
+    cut = session({F: "passed"}, ended=False, truncated="it fills its limit of 256 MiB, and what came later is gone")
+    verdict = score(instance([F, P]), cut)
+    assert (verdict.status, verdict.reward) == (Status.UNRESOLVED, 0.0)
+    assert verdict.reasons[0].code == "record_cut"
+    assert "limit of 256 MiB" in verdict.reasons[0].message
 
 
 def test_a_pass_to_pass_test_that_fails_under_gold_too_is_left_out() -> None:

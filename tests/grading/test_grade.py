@@ -196,7 +196,7 @@ def test_a_defect_of_ours_is_an_error_with_its_traceback_kept(
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("a defect")
 
-    monkeypatch.setattr("swelive_plugin.grading.pipeline.ensure_mirror", broken)
+    monkeypatch.setattr("swelive_plugin.grading.testbed.ensure_mirror", broken)
     verdict = grade(project.instance, "x", settings, folder=tmp_path / "report")
     assert (verdict.status, verdict.reward, codes(verdict)) == (Status.ERROR, None, ["internal_error"])
     assert "RuntimeError: a defect" in (tmp_path / "report" / "error.txt").read_text()

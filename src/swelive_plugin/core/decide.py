@@ -15,6 +15,7 @@ from swelive_plugin.core.extension_modules import is_build_script
 from swelive_plugin.core.instance import Instance
 from swelive_plugin.core.outcome import Outcome, Session
 from swelive_plugin.core.policy import SWELIVE, Controls, Policy, Scope
+from swelive_plugin.core.reasons import group_reasons
 from swelive_plugin.core.rebase_ids import overlaps
 from swelive_plugin.core.scoring import Scores, judge_tests
 from swelive_plugin.core.testid import file_of, is_test_id
@@ -112,7 +113,7 @@ def decide(evidence: Evidence) -> Verdict:
         status=status,
         policy=evidence.policy.name,
         scope=case.scope,
-        reasons=tuple(_with_last_output(evidence, reasons)),
+        reasons=tuple(group_reasons(_with_last_output(evidence, reasons))),
         warnings=tuple(_warnings(case)) if scores else (),
         fail_to_pass=case.fail_to_pass,
         pass_to_pass=case.pass_to_pass,
@@ -448,6 +449,14 @@ def _timed_out(case: _Case) -> Sequence[Reason]:
     return [Reason("timed_out", f"the session was stopped at its time limit{where}"), *_failed_tests(case)]
 
 
+def _record_cut(case: _Case) -> Sequence[Reason]:
+    """A record past its size limit: what came later is not known. The tests did not crash, but they showed nothing."""
+    session = case.session
+    if not case.evidence.policy.needs_session_end or not session.truncated or session.ended:
+        return []
+    return [Reason("record_cut", f"the record of the session was cut: {session.truncated}"), *_failed_tests(case)]
+
+
 def _broke_off(case: _Case) -> Sequence[Reason]:
     session = case.session
     if not case.evidence.policy.needs_session_end or (session.ended and not session.interrupted):
@@ -490,6 +499,7 @@ def _why_nothing_ran(session: Session) -> Iterator[Reason]:
 
 SESSION_ROWS: tuple[Row, ...] = (
     Row(Status.TIMED_OUT, _timed_out),
+    Row(Status.UNRESOLVED, _record_cut),
     Row(Status.CRASHED, _broke_off),
     Row(Status.UNRESOLVED, _not_passed),
 )

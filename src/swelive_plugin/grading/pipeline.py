@@ -104,6 +104,7 @@ def gather(task: Task) -> Iterator[tuple[str, Known]]:
     if rebuild is not None and rebuild.failed and rebuild.possible:
         return
 
+    task.progress("tests")
     result = run_prepared(testbed, variant, prepared, folder=task.folder, work=task.work)
     known = replace(known, evidence=_with_session(known.evidence, result))
     yield "run_tests", known
