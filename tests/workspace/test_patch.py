@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import time
 from pathlib import Path
 
 import pytest
@@ -381,3 +383,130 @@ class TestTouchedPaths:
 
     def test_text_without_a_diff_touches_nothing(self) -> None:
         assert touched_paths("") == touched_paths("hello\n") == ()
+
+
+class TestPasted:
+    """Patches as people paste them: made on another machine, by another tool, or on their way through a terminal."""
+
+    @pytest.fixture
+    def repo(self, tmp_path: Path) -> Path:
+        return write(tmp_path / "tree", {"pkg/src.py": SRC, "README.md": "x\n"})
+
+    def diff(self, old: str, new: str, git: str = "") -> str:
+        return f"{git}--- {old}\n+++ {new}\n" + FIX[FIX.index("@@") :]
+
+    def test_colour_codes_are_removed(self, tree: Path) -> None:
+        """``git -c color.ui=always diff``: every line has them, and no header was found."""
+        coloured = []
+        for line in FIX.splitlines():
+            colour = {"+": "32", "-": "31", "@": "36"}.get(line[:1], "1")
+            plain = line.startswith(" ")
+            coloured.append(line if plain else f"\x1b[{colour}m{line[:1]}\x1b[m\x1b[{colour}m{line[1:]}\x1b[m")
+        assert put(tree, "\n".join(coloured) + "\n") == ("strict", ("colour codes removed",))
+        assert read(tree) == {"src.py": FIXED.encode()}
+
+    def test_escape_codes_that_are_content_stay(self, tree: Path, tmp_path: Path) -> None:
+        patch = diff_of(tmp_path / "d", {"src.py": SRC}, {"src.py": SRC + "# \x1b[1m bold\n"})
+        assert put(tree, patch) == ("strict", ())
+        assert b"\x1b[1m bold" in read(tree)["src.py"]
+
+    @pytest.mark.parametrize(
+        ("old", "new"),
+        [
+            ("pkg/src.py.orig", "pkg/src.py"),
+            ("pkg/src.py.orig\t2024-01-01 10:00:00.000000000 +0000", "pkg/src.py\t2024-01-02 10:00:00.000000000 +0000"),
+            ("pkg/src.py", "pkg/src.py.new"),
+            ("repo.orig/pkg/src.py", "repo/pkg/src.py"),
+            ("/testbed/pkg/src.py", "/testbed/pkg/src.py"),
+            ("/testbed/pkg/src.py.orig", "/testbed/pkg/src.py"),
+            ("/home/me/work/repo/pkg/src.py", "/home/me/work/repo/pkg/src.py"),
+            ("/tmp/old/pkg/src.py", "/tmp/new/pkg/src.py"),
+            ("./pkg/src.py", "./pkg/src.py"),
+            ("a/testbed/pkg/src.py", "b/testbed/pkg/src.py"),
+            ("pkg/src.py", "pkg/src.py"),
+        ],
+    )
+    def test_names_of_another_machine(self, repo: Path, old: str, new: str) -> None:
+        assert put(repo, self.diff(old, new))[0] == "strict"
+        assert read(repo) == {"pkg/src.py": FIXED.encode(), "README.md": b"x\n"}
+
+    def test_root_that_was_removed_is_named(self, repo: Path) -> None:
+        assert put(repo, self.diff("/testbed/pkg/src.py", "/testbed/pkg/src.py"))[1] == (
+            "/testbed/ removed from the paths",
+        )
+
+    def test_git_headers_with_a_root(self, repo: Path) -> None:
+        git = "diff --git a/testbed/pkg/src.py b/testbed/pkg/src.py\nindex 1111111..2222222 100644\n"
+        assert put(repo, self.diff("a/testbed/pkg/src.py", "b/testbed/pkg/src.py", git))[0] == "strict"
+        assert read(repo)["pkg/src.py"] == FIXED.encode()
+
+    def test_new_file_of_the_official_root(self, repo: Path) -> None:
+        put(repo, "--- /dev/null\n+++ /testbed/pkg/new.py\n@@ -0,0 +1 @@\n+x = 1\n")
+        assert read(repo)["pkg/new.py"] == b"x = 1\n"
+
+    def test_new_file_of_another_root_beside_a_known_one_is_refused(self, repo: Path) -> None:
+        patch = self.diff("/testbed/pkg/src.py", "/testbed/pkg/src.py")
+        with pytest.raises(PatchRejected, match="'/etc/passwd': an absolute path"):
+            check_patch(f"{patch}--- /dev/null\n+++ /etc/passwd\n@@ -0,0 +1 @@\n+x\n", repo)
+
+    def test_missing_file_is_not_looked_for_elsewhere(self, repo: Path) -> None:
+        with pytest.raises(PatchError, match=r"pkg/README\.md does not exist in the tree"):
+            put(repo, "--- a/pkg/README.md\n+++ b/pkg/README.md\n@@ -1 +1 @@\n-x\n+y\n")
+
+    @pytest.mark.parametrize("prose", ["", "Here it is:\n"])
+    @pytest.mark.parametrize("quote", ["", '"'])
+    def test_line_ends_that_were_escaped_twice_fail(self, tree: Path, prose: str, quote: str) -> None:
+        """It was refused like a hostile patch: "the patch writes to ''"."""
+        patch = prose + quote + FIX.replace("\n", "\\n") + quote
+        for step in (check_patch, normalise_patch):
+            with pytest.raises(PatchError, match=r"line ends of the diff are written as \\n") as caught:
+                step(patch, tree)
+            assert type(caught.value) is PatchError
+
+    @pytest.mark.parametrize("names", ["--- a/\n+++ b/\n", "diff --git a/ b/\n--- a/\n+++ b/\n"])
+    def test_empty_path_fails(self, tree: Path, names: str) -> None:
+        with pytest.raises(PatchError, match="names no file at its line 1") as caught:
+            check_patch(f"{names}@@ -1 +1 @@\n-x\n+y\n", tree)
+        assert type(caught.value) is PatchError
+
+
+PIECES = {
+    "hunk that promises too much": "--- a/src.py\n+++ b/src.py\n@@ -1,9 +1,9 @@\n x\n",
+    "hunk with lines left over": "--- a/src.py\n+++ b/src.py\n@@ -1,1 +1,1 @@\n x\n+y\n",
+    "names": "--- a/src.py\n+++ b/src.py\n",
+    "git header": "diff --git a/src.py b/src.py\n",
+    "header without an end": "diff --git a/src.py b/src.py ",
+    "blank line": "\n",
+    "blank context": " \n",
+    "sign": "-",
+    "escape": "\x1b[1m",
+    "escaped line": "diff --git a/x b/x\\n--- a/x\\n",
+    "quote": '"\\"',
+    "binary": "GIT binary patch\nliteral 3\nKcmZQzWMT#Y01f~L\n\n",
+    "fence": "```\n",
+    "hunk head": "@@ -1 +1 @@ ",
+    "digits": "@@ -1111111111",
+    "note": "\\ No newline at end of file\n",
+}
+
+
+@pytest.mark.parametrize("piece", PIECES.values(), ids=PIECES)
+@pytest.mark.parametrize("after_hunk", [False, True])
+def test_twice_the_patch_takes_twice_the_time(piece: str, after_hunk: bool, tmp_path: Path) -> None:
+    tree = write(tmp_path / "tree", {"src.py": SRC + " \n" * 2000})
+
+    def seconds(count: int) -> float:
+        patch = (FIX.replace("-1,5 +1,5", "-1,99999 +1,99999") if after_hunk else "") + piece * count
+        times = []
+        for _ in range(2):
+            began = time.process_time()
+            with contextlib.suppress(PatchError):
+                check_patch(patch, tree)
+                normalise_patch(patch, tree)
+            times.append(time.process_time() - began)
+        return min(times)
+
+    count = 60_000 // len(piece)
+    small, large = seconds(count), seconds(2 * count)
+    assert large < 3 * small + 0.1, f"{small:.3f} s, then {large:.3f} s"
+    assert large < 3

@@ -126,13 +126,11 @@ class Diff:
         bare = bool(names) and not any(_PREFIX.match(name) for name in names)
         self.strip = (0 if bare else 1) if exists is None else _strip_that_fits(self.sections, names, bare, exists)
         if self.strip > 1:
-            known = self._sources() or names
-            self.roots = frozenset(_root_of(name, self.strip) for name in known if name.startswith("/"))
+            changing = [s for s in self.sections if s.names[0] not in (None, _NULL) and not s.added]
+            known = [str(name) for s in changing for name in s.names] or names
+            self.roots = frozenset(_root_of(name, self.strip) for name in known if name.startswith("/")) - {""}
         for section in self.sections:
             _resolve(section, self.strip, exists)
-
-    def _sources(self) -> list[str]:
-        return [str(s.names[0]) for s in self.sections if s.names[0] not in (None, _NULL) and not s.added]
 
 
 def _strip_that_fits(
