@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from swelive_plugin.cli.options import Named, dataset_options, settings_options
+from swelive_plugin.cli.options import Named, dataset_options, executor_option, settings_options
 from swelive_plugin.grading.settings import Settings
 
 
@@ -29,9 +29,7 @@ from swelive_plugin.grading.settings import Settings
     help="The run folder; a run that was stopped goes on there.",
 )
 @click.option("-w", "--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Grades at once.")
-@click.option(
-    "--executor", default="threads", show_default=True, help="Who runs the workers: threads, or what a plugin brings."
-)
+@executor_option
 @click.option("--redo", is_flag=True, help="Grade again what the run folder already holds.")
 @click.option("--keep-going", is_flag=True, help="Leave broken entries of PREDICTIONS out and grade the others.")
 @click.option(

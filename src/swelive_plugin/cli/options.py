@@ -17,6 +17,7 @@ __all__ = [
     "build_options",
     "cache_option",
     "dataset_options",
+    "executor_option",
     "grade_options",
     "session_options",
     "settings_options",
@@ -45,6 +46,15 @@ cache_option = click.option(
     envvar="SWELIVE_CACHE_DIR",
     type=Named(file_okay=False, resolve_path=True),
     help="Mirrors and environments.  [default: the platform's cache folder]",
+)
+
+
+executor_option = click.option(
+    "--executor",
+    default="threads",
+    show_default=True,
+    metavar="threads|NAME",
+    help="Who runs the workers: threads, or an executor of a plugin.",
 )
 
 

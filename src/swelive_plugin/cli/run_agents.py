@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from swelive_plugin.cli.options import Named, settings_options, tell_kept, warn_without_sandbox
+from swelive_plugin.cli.options import Named, executor_option, settings_options, tell_kept, warn_without_sandbox
 from swelive_plugin.grading.settings import Settings
 
 
@@ -62,6 +62,7 @@ from swelive_plugin.grading.settings import Settings
     help="How much one attempt may write.",
 )
 @click.option("-w", "--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Attempts at once.")
+@executor_option
 @click.option("--json", "as_json", is_flag=True, help="Print the comparison as JSON.")
 @settings_options
 def command(
@@ -76,6 +77,7 @@ def command(
     agent_mount: tuple[Path, ...],
     agent_disk: int,
     workers: int,
+    executor: str,
     as_json: bool,
     settings: Settings,
 ) -> int:
@@ -138,6 +140,7 @@ def command(
         attempts=attempts,
         tasks=tasks,
         workers=workers,
+        executor=executor,
         finished=finished,
         kept=lambda number: tell_kept(number, total, "attempted"),
         step=lambda who, text: click.echo(f"  {who}: {visible(text)}", err=True),

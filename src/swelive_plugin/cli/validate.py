@@ -6,7 +6,14 @@ from pathlib import Path
 
 import click
 
-from swelive_plugin.cli.options import Named, dataset_options, session_options, tell_kept, warn_without_sandbox
+from swelive_plugin.cli.options import (
+    Named,
+    dataset_options,
+    executor_option,
+    session_options,
+    tell_kept,
+    warn_without_sandbox,
+)
 from swelive_plugin.grading.settings import Settings
 
 
@@ -32,6 +39,7 @@ from swelive_plugin.grading.settings import Settings
 )
 @click.option("--no-search", is_flag=True, help="Take the first recipe that builds, try no other.")
 @click.option("-w", "--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Instances at once.")
+@executor_option
 @click.option("--redo", is_flag=True, help="Validate again what the folder already holds.")
 @session_options
 def command(
@@ -46,6 +54,7 @@ def command(
     suite: str,
     no_search: bool,
     workers: int,
+    executor: str,
     redo: bool,
     settings: Settings,
 ) -> int:
@@ -82,6 +91,7 @@ def command(
         Options(gold_runs=runs, base_runs=base_runs, scope="all" if suite == "all" else "files", search=not no_search),
         out=output,
         workers=workers,
+        executor=executor,
         redo=redo,
         finished=finished,
         kept=lambda number: tell_kept(number, len(instances), "validated"),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -13,7 +15,7 @@ from swelive_plugin.core.verdict import Verdict
 from swelive_plugin.errors import UsageError
 from swelive_plugin.extensions import policy_named, sandbox_named
 from swelive_plugin.grading.pipeline import grade
-from swelive_plugin.grading.pool import in_pool
+from swelive_plugin.grading.pool import in_pool, listening, report_step
 from swelive_plugin.grading.run_folder import RunFolder
 from swelive_plugin.grading.settings import Settings, scratch
 
@@ -21,7 +23,7 @@ __all__ = ["Observer", "grade_all"]
 
 
 class Observer(Protocol):
-    """Who watches a batch: a progress table, a log, or nobody. Called from worker threads, so keep it short."""
+    """Who watches a batch: a progress table, a log, or nobody. Workers call ``step``, so keep that short."""
 
     def step(self, instance_id: str, step: str, *, attempt: int = 1) -> None:
         """A grade begins, or says what it is at."""
@@ -85,35 +87,37 @@ def grade_all(
         # it tells which attempts belong to the run: until this one is told of, the last one's is wrong
         (out / "results.json").unlink(missing_ok=True)
 
-        def work(number: int) -> Verdict:
-            prediction = predictions[number]
-            return _grade_one(instances[prediction.instance_id], prediction, settings, folder, observer)
-
-        verdicts.update(in_pool(work, waiting, workers=workers, executor=executor))
+        with listening(lambda name, attempt, text: observer.step(name, text, attempt=attempt)) as listener:
+            jobs = [
+                _Job(number, instances[predictions[number].instance_id], predictions[number], settings, out, listener)
+                for number in waiting
+            ]
+            for job, verdict in in_pool(_grade, jobs, workers=workers, executor=executor):
+                verdicts[job.number] = verdict
+                observer.finished(verdict)
     return [verdicts[number] for number in range(len(predictions))]
 
 
-def _grade_one(
-    instance: Instance, prediction: Prediction, settings: Settings, folder: RunFolder, observer: Observer
-) -> Verdict:
-    def tell(text: str) -> None:
-        observer.step(prediction.instance_id, text, attempt=prediction.attempt)
+@dataclass(frozen=True)
+class _Job:
+    """One grade of a batch: all of it can be pickled."""
 
-    tell("starting")
-    for name in (
-        "verdict.json",
-        "events.jsonl",
-        "test_output.txt",
-    ):  # of an earlier prediction: no evidence on this one
-        with suppress(OSError):  # a folder that can't be written is for `grade` to tell
-            (folder.folder_of(prediction) / name).unlink(missing_ok=True)
-    verdict = grade(
-        instance,
-        prediction,
-        settings,
-        folder=folder.folder_of(prediction),
-        progress=tell,
-    )
+    number: int
+    instance: Instance
+    prediction: Prediction
+    settings: Settings
+    out: Path
+    listener: str
+
+
+def _grade(job: _Job) -> Verdict:
+    prediction, folder = job.prediction, RunFolder(job.out)
+    place = folder.folder_of(prediction)
+    say = partial(report_step, job.listener, prediction.instance_id, prediction.attempt)
+    say("starting")
+    for name in ("verdict.json", "events.jsonl", "test_output.txt"):  # an earlier prediction's: no evidence on this one
+        with suppress(OSError):  # a folder that can't be written is for `grade` to report
+            (place / name).unlink(missing_ok=True)
+    verdict = grade(job.instance, prediction, job.settings, folder=place, progress=say)
     folder.save(prediction, verdict)
-    observer.finished(verdict)
     return verdict

@@ -1,18 +1,26 @@
-"""Many pieces of work in a pool of workers, stopped without loss."""
+"""Many pieces of work in a pool of workers, stopped without loss.
+
+Work is a function of a module with a small picklable item, so that any executor can run it, one of processes too.
+"""
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import contextmanager
 from typing import TypeVar
 
 from swelive_plugin.extensions import executor_named
 from swelive_plugin.sandbox.processes import interrupt_all
 from swelive_plugin.workspace.git import interrupt_git
 
-__all__ = ["in_pool"]
+__all__ = ["in_pool", "listening", "report_step"]
 
 _AGAIN_S = 0.2
+
+Listener = Callable[[str, int, str], None]
+_listeners: dict[str, Listener] = {}
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -46,3 +54,21 @@ def in_pool(
         raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+@contextmanager
+def listening(listener: Listener) -> Iterator[str]:
+    """Give a name for `report_step`, by which workers of this process reach ``listener``."""
+    name = uuid.uuid4().hex
+    _listeners[name] = listener
+    try:
+        yield name
+    finally:
+        del _listeners[name]
+
+
+def report_step(name: str, instance_id: str, attempt: int, text: str) -> None:
+    """Tell the listener of that name what a piece of work is at; in a worker of another process nobody listens."""
+    listener = _listeners.get(name)
+    if listener is not None:
+        listener(instance_id, attempt, text)

@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from swelive_plugin.extensions import sandbox_named
 from swelive_plugin.files import json_bytes, write_atomically
 from swelive_plugin.grading.controls import run_controls, trial_of
 from swelive_plugin.grading.pipeline import grade
-from swelive_plugin.grading.pool import in_pool
+from swelive_plugin.grading.pool import in_pool, listening, report_step
 from swelive_plugin.grading.run_folder import UNFINISHED, RunFolder
 from swelive_plugin.grading.settings import Settings
 from swelive_plugin.grading.testbed import open_testbed
@@ -84,6 +85,7 @@ def run_agents(
     attempts: int = 1,
     tasks: Sequence[str] = (),
     workers: int = 1,
+    executor: str = "threads",
     finished: Finished = lambda _, __: None,
     step: Callable[[str, str], None] = lambda _, __: None,
     kept: Callable[[int], None] = lambda _: None,
@@ -108,13 +110,14 @@ def run_agents(
         _write_run(out, tier, agents, chosen)
         for _, task_settings in given.values():
             sandbox_named(task_settings.sandbox, require=task_settings.require_sandbox)
-        runner = _Runner(tier, surroundings, {name: told for name, (_, told) in given.items()}, step)
+        runner = _Runner(tier, surroundings, {name: chosen for name, (_, chosen) in given.items()})
         kept(sum(runner.there(item, runner.settings[item.task.id]) is not None for item in items))
         done: list[tuple[Attempt, Verdict]] = []
         try:
-            for _, (attempt, verdict) in in_pool(runner.one, items, workers=workers):
-                done.append((attempt, verdict))
-                finished(attempt, verdict)
+            with listening(lambda name, _, text: step(name, text)) as runner.listener:
+                for _, (attempt, verdict) in in_pool(runner.one, items, workers=workers, executor=executor):
+                    done.append((attempt, verdict))
+                    finished(attempt, verdict)
         finally:
             _write_predictions(out, done)
     order = {(item.agent.name, item.task.id, item.number): place for place, item in enumerate(items)}
@@ -176,16 +179,16 @@ def _read_patch(folder: Path) -> str:
 
 
 class _Runner:
-    """Runs and grades one attempt at a time; shared by the workers."""
+    """Runs and grades one attempt at a time; shared by the workers, and picklable for those of other processes."""
 
     def __init__(
         self,
         tier: Tier,
         surroundings: Surroundings,
         settings: Mapping[str, Settings],
-        step: Callable[[str, str], None],
     ) -> None:
-        self.tier, self.surroundings, self.settings, self.step = tier, surroundings, settings, step
+        self.tier, self.surroundings, self.settings = tier, surroundings, settings
+        self.listener = ""
         self.fingerprint = tier.fingerprint
         self.prompts = {task.id: task.prompt for task in tier.tasks}
 
@@ -223,8 +226,7 @@ class _Runner:
         item.folder.mkdir(parents=True)
         started_at = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
-        def say(text: str) -> None:
-            self.step(f"{item.agent.name} {item.task.id}", text)
+        say = partial(report_step, self.listener, f"{item.agent.name} {item.task.id}", item.number)
 
         try:
             check = None if settings.controls == "off" else (lambda testbed: trial_of(run_controls(testbed)))
@@ -290,8 +292,7 @@ class _Runner:
         if known is not None and same and known.status not in UNFINISHED:
             return known
 
-        def say(text: str) -> None:
-            self.step(f"{item.agent.name} {item.task.id}", text)
+        say = partial(report_step, self.listener, f"{item.agent.name} {item.task.id}", item.number)
 
         verdict = grade(item.instance, prediction, settings, folder=item.folder, progress=say)
         write_verdict(path, verdict)

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,7 @@ import msgspec
 from swelive_plugin.core.instance import Instance
 from swelive_plugin.extensions import sandbox_named
 from swelive_plugin.files import json_bytes, write_atomically
-from swelive_plugin.grading.pool import in_pool
+from swelive_plugin.grading.pool import in_pool, listening, report_step
 from swelive_plugin.grading.run_folder import RunFolder
 from swelive_plugin.grading.settings import Settings
 from swelive_plugin.validation.validate import Options, Validation, key_of, validate
@@ -37,6 +39,7 @@ def validate_all(
     *,
     out: Path,
     workers: int = 1,
+    executor: str = "threads",
     redo: bool = False,
     finished: Finished = lambda _: None,
     step: Step = lambda _, __: None,
@@ -65,23 +68,34 @@ def validate_all(
         if waiting:
             sandbox_named(settings.sandbox, require=settings.require_sandbox)
 
-        def one(instance: Instance) -> Validation:
-            folder = out / instance.instance_id
-
-            def tell(text: str) -> None:
-                step(instance.instance_id, text)
-
-            validation = validate(instance, settings, options, folder=folder, progress=tell)
-            write_atomically(folder / "validation.json", json_bytes(msgspec.to_builtins(validation)))
-            return validation
-
         try:
-            for instance, validation in in_pool(one, waiting, workers=workers):
-                found[instance.instance_id] = validation
-                finished(validation)
+            with listening(lambda name, _, text: step(name, text)) as listener:
+                jobs = [_Job(instance, settings, options, out, listener) for instance in waiting]
+                for job, validation in in_pool(_validate, jobs, workers=workers, executor=executor):
+                    found[job.instance.instance_id] = validation
+                    finished(validation)
         finally:
             write_files(out, instances, found)
     return [found[instance.instance_id] for instance in instances]
+
+
+@dataclass(frozen=True)
+class _Job:
+    """One validation of a batch: all of it can be pickled."""
+
+    instance: Instance
+    settings: Settings
+    options: Options
+    out: Path
+    listener: str
+
+
+def _validate(job: _Job) -> Validation:
+    folder = job.out / job.instance.instance_id
+    say = partial(report_step, job.listener, job.instance.instance_id, 1)
+    validation = validate(job.instance, job.settings, job.options, folder=folder, progress=say)
+    write_atomically(folder / "validation.json", json_bytes(msgspec.to_builtins(validation)))
+    return validation
 
 
 def _there(out: Path, instance: Instance, options: Options, settings: Settings) -> Validation | None:
