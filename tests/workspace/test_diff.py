@@ -118,15 +118,28 @@ def test_what_no_grade_accepts_is_left_out_and_named(base: Path, work: Path, tmp
     os.mkfifo(work / "pipe")
     (work / "run").unlink()
     (work / "run").symlink_to("src/a.py")
+    (work / "up").symlink_to("src")
     collected = collect_diff(base, work, max_file_mib=2000 / 2**20)
     assert collected.left_out == (
         "fast.so: compiled code",
         "large.bin: 0 MiB, more than 0.00190735 MiB",
-        "lnk: a symbolic link",
+        "lnk: a symbolic link to a test, to a folder or out of the tree",
         "pipe: a special file",
-        "run: a symbolic link",
+        "up: a symbolic link to a test, to a folder or out of the tree",
     )
-    assert [change.new for change in touched_paths(collected.patch)] == ["secret", "src/a.py"]
+    assert [change.new for change in touched_paths(collected.patch)] == ["run", "run", "secret", "src/a.py"]
+
+
+def test_link_inside_the_tree_is_part_of_the_diff(base: Path, work: Path, tmp_path: Path) -> None:
+    (work / "run").unlink()
+    (work / "run").symlink_to("src/a.py")
+    (work / "src/b.py").symlink_to("a.py")
+    patch = collect_diff(base, work).patch
+    tree = tmp_path / "graded"
+    link_tree(base, tree)
+    check_patch(patch, tree)
+    apply_patch(normalise_patch(patch, tree)[0], tree, what="the prediction")
+    assert read(tree) == read(work)
 
 
 def test_endless_output_is_capped(base: Path, work: Path) -> None:

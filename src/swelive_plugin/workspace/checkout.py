@@ -19,7 +19,7 @@ from pathlib import Path
 from swelive_plugin.errors import InfraError
 from swelive_plugin.workspace.git import failure, run_git
 
-__all__ = ["Exported", "export_tree", "link_tree", "remove_tree", "settle_written"]
+__all__ = ["Exported", "export_tree", "link_tree", "remove_tree", "scan_tree", "settle_written"]
 
 _BRANCH = "main"
 _TIMEOUT_S = 1800.0
@@ -164,6 +164,23 @@ def _link_file(source: str, target: str, how: str) -> str:
             return how
     copy_file(source, target)
     return how
+
+
+def scan_tree(root: Path) -> dict[str, os.stat_result]:
+    """Return each file and symbolic link below ``root`` by its relative path; its own ``.git`` left out."""
+    found: dict[str, os.stat_result] = {}
+    pending = [""]
+    while pending:
+        folder = pending.pop()
+        with os.scandir(root / folder if folder else root) as entries:
+            for entry in entries:
+                path = f"{folder}/{entry.name}" if folder else entry.name
+                if entry.is_dir(follow_symlinks=False):
+                    if path != ".git":
+                        pending.append(path)
+                else:
+                    found[path] = entry.stat(follow_symlinks=False)
+    return found
 
 
 def copy_file(source: str, target: str) -> None:

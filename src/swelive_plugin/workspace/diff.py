@@ -10,9 +10,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from swelive_plugin.core.paths import is_only_for_tests
 from swelive_plugin.errors import PatchError
 from swelive_plugin.workspace.git import run_git
-from swelive_plugin.workspace.patch import is_compiled, is_dot_git
+from swelive_plugin.workspace.patch import is_compiled, is_dot_git, leaves_tree
 
 __all__ = ["CollectedDiff", "collect_diff"]
 
@@ -44,8 +45,9 @@ def collect_diff(
     Both are folders of files; a ``.git`` in either is passed over, so commits, a rewritten history or hooks of the
     agent change nothing, and nothing of ``work`` is followed or run. Left out are what building and testing leaves
     behind, with ``ignore`` also new files that base's ``.gitignore`` names, and, listed with the reason, what no grade
-    accepts or the caps refuse: symbolic links, compiled code, special and unreadable files, files over
-    ``max_file_mib``, and all that comes after ``max_total_mib``. Raises `PatchError` when ``work`` is gone.
+    accepts or the caps refuse: symbolic links to tests, to folders or out of the tree, compiled code, special and
+    unreadable files, files over ``max_file_mib``, and all that comes after ``max_total_mib``. Raises `PatchError` when
+    ``work`` is gone.
     """
     if not work.is_dir():
         raise PatchError(f"the work tree {work} is gone", hint="the agent removed it: there is nothing to grade")
@@ -132,6 +134,15 @@ def _ignored(base: Path, paths: list[str]) -> set[str]:
     return {os.fsdecode(path) for path in done.stdout.split(b"\0") if path}
 
 
+def _is_plain_link(work: Path, path: str) -> bool:
+    """Return whether a symbolic link leads to a file of the tree that is no test; its target is not opened."""
+    target = os.path.realpath(work / path)
+    inside = os.path.relpath(target, os.path.realpath(work))
+    if leaves_tree(path, str((work / path).readlink())) or inside.split("/")[0] == ".." or Path(target).is_dir():
+        return False
+    return not is_only_for_tests(path) and not is_only_for_tests(inside)
+
+
 class _Stage:
     """Copies of the files that differ, old and new side by side, for git to compare."""
 
@@ -146,14 +157,11 @@ class _Stage:
     def old(self, base: Path, path: str) -> None:
         source, target = base / path, self.folder / "old" / path
         target.parent.mkdir(parents=True, exist_ok=True)
-        if source.is_symlink():
-            target.symlink_to(source.readlink())
-        else:
-            self.copy(source, target, source.stat().st_mode)
+        self.copy(source, target, source.lstat().st_mode)
 
     def new(self, work: Path, path: str, status: os.stat_result) -> bool:
         """Copy a file of the agent's if it may be in the diff; say whether the path is part of it."""
-        reason = self.refusal(path, status)
+        reason = self.refusal(work, path, status)
         if not reason:
             try:
                 self.copy(work / path, self.folder / "new" / path, status.st_mode)
@@ -166,9 +174,9 @@ class _Stage:
         self.room -= status.st_size
         return True
 
-    def refusal(self, path: str, status: os.stat_result) -> str:
+    def refusal(self, work: Path, path: str, status: os.stat_result) -> str:
         if stat.S_ISLNK(status.st_mode):
-            return "a symbolic link"
+            return "" if _is_plain_link(work, path) else "a symbolic link to a test, to a folder or out of the tree"
         if not stat.S_ISREG(status.st_mode):
             return "a special file"
         if is_compiled(path):
@@ -181,6 +189,9 @@ class _Stage:
 
     def copy(self, source: Path, target: Path, mode: int) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
+        if stat.S_ISLNK(mode):
+            target.symlink_to(source.readlink())
+            return
         with target.open("wb") as file:
             for piece in _read(source):
                 file.write(piece)

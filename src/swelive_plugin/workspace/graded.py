@@ -8,18 +8,18 @@ import errno
 import os
 import posixpath
 import stat
-import tempfile
 import traceback
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from swelive_plugin.core.paths import folder_of_tests, is_conftest, is_python, is_test_module
+from swelive_plugin.core.paths import folder_of_tests, is_conftest, is_only_for_tests, is_python, is_test_module
 from swelive_plugin.errors import InfraError, InstanceError, Interrupted, PatchError, PatchRejected
 from swelive_plugin.workspace.apply import apply_patch
-from swelive_plugin.workspace.checkout import copy_file, link_tree, remove_tree
-from swelive_plugin.workspace.patch import check_patch, touched_paths
+from swelive_plugin.workspace.checkout import remove_tree, scan_tree
+from swelive_plugin.workspace.patch import check_patch, links_of, touched_paths
+from swelive_plugin.workspace.patched import PatchedFiles, place
 from swelive_plugin.workspace.pytest_config import SHARED_NAMES, has_pytest_section, with_pytest_section
 from swelive_plugin.workspace.repair import normalise_patch
 from swelive_plugin.workspace.shadow import find_shadows
@@ -107,8 +107,8 @@ def prepare_graded_tree(
     """
     hidden = {path for change in touched_paths(test_patch) for path in change.paths}
     with contextlib.ExitStack() as stack:
-        gold = _Patched(base, gold_patch, "the gold patch", stack)
-        tests = _Patched(base, test_patch, "the test patch", stack)
+        gold = PatchedFiles(base, gold_patch, "the gold patch", stack)
+        tests = PatchedFiles(base, test_patch, "the test patch", stack)
         work = _Work(tree, base, gold, hidden, frozenset(top_level))
         with _counted_as_the_predictions(tree):
             strictness, repairs = work.apply(prediction)
@@ -170,15 +170,19 @@ def _flags(restored: Iterable[Restored]) -> tuple[str, ...]:
 class _Work:
     """One tree on its way from base to graded."""
 
-    def __init__(self, tree: Path, base: Path, gold: _Patched, hidden: set[str], top_level: frozenset[str]) -> None:
+    def __init__(self, tree: Path, base: Path, gold: PatchedFiles, hidden: set[str], top_level: frozenset[str]) -> None:
         self.tree = tree
         self.base = base
         self.hidden = hidden
         self.above_hidden = {path[:at] for path in hidden for at, letter in enumerate(path) if letter == "/"}
         self.top_level = top_level
-        self.base_files = _scan(base)
+        self.base_files = scan_tree(base)
         self.test_folders = _test_folders(hidden, self.base_files)
         self.gold = gold
+        self.links_to_tests: set[str] = set()
+        links = [path for path, status in self.base_files.items() if stat.S_ISLNK(status.st_mode)]
+        files = sorted(self.base_files) if links else []
+        self.links_to_tests = {path for path in links if self.reaches(base, path, files)}
         self.changes: list[str] = []
         self.linked = False  # a private tree must stay one: nothing of base may be linked into it
         self.restored: list[Restored] = []
@@ -187,7 +191,8 @@ class _Work:
     def apply(self, prediction: str) -> tuple[str, tuple[str, ...]]:
         if not prediction.strip():
             return "empty", ()
-        check_patch(prediction, self.tree)
+        links = links_of(self.gold.patch)
+        check_patch(prediction, self.tree, links=links)
         text, repairs = normalise_patch(prediction, self.tree)
         text = self.without_metadata(text)
         if not text:
@@ -197,9 +202,32 @@ class _Work:
         self.changes = self.differences()
         for path in self.changes:
             # Our reading of the patch and git's must agree, whatever a hostile text tries.
-            if path not in expected or (self.tree / path).is_symlink():
+            if path not in expected:
                 raise PatchRejected(f"the patch changes {path!r} in a way that its headers do not show")
+        self.check_links(links)
         return strictness, repairs
+
+    def check_links(self, known: Mapping[str, bytes]) -> None:
+        """Raise `PatchRejected` for a new symbolic link through which tests or configuration could be reached."""
+        links = [path for path in self.changes if (self.tree / path).is_symlink()]
+        files = sorted({*self.base_files, *self.changes}) if links else []
+        for path in links:
+            target = (self.tree / path).readlink()
+            if known.get(path) == os.fsencode(target) or self.reason(path):
+                continue  # gold's own, or put back
+            if reached := path if is_only_for_tests(path) else self.reaches(self.tree, path, files):
+                raise PatchRejected(
+                    f"the patch makes {path!r} a symbolic link to {str(target)!r}: {reached!r} is reached through it",
+                    hint="a link may lead to code and data of the tree, not to tests, configuration or out of it",
+                )
+
+    def reaches(self, root: Path, path: str, files: Sequence[str]) -> str:
+        """Return what a symbolic link must not reach: a test or a configuration file, or what is out of the tree."""
+        target = os.path.relpath(os.path.realpath(root / path), os.path.realpath(root))
+        if target.split("/")[0] == "..":
+            return target if root == self.tree else ""
+        below = files if target == "." else sorted(_at_or_below(target, files))
+        return next((each for each in (target, *below) if self.reason(each) or is_only_for_tests(each)), "")
 
     def without_metadata(self, text: str) -> str:
         """Return the patch without sections on metadata: never in effect, and often in the way of what a build left."""
@@ -217,7 +245,7 @@ class _Work:
 
     def differences(self) -> list[str]:
         """Return the paths at which the tree and base differ."""
-        now = _scan(self.tree)
+        now = scan_tree(self.tree)
         self.linked = any(
             (status.st_dev, status.st_ino) == (old.st_dev, old.st_ino)
             for path, status in now.items()
@@ -268,7 +296,7 @@ class _Work:
             return why
         if name == ".gitattributes":
             return "gitattributes"
-        if above & self.test_folders and path not in self.gold.paths:
+        if above & (self.test_folders | self.links_to_tests) and path not in self.gold.paths:
             return "test-support"
         return ""
 
@@ -285,22 +313,23 @@ class _Work:
     def replace(self, path: str, source: Path, why: str) -> None:
         """Make ``path`` in the tree what ``source`` is, or nothing; a file that stands where a folder belongs goes."""
         target = self.tree / path
+        for above in reversed(target.relative_to(self.tree).parents):
+            in_the_way = os.path.lexists(self.tree / above) and not _is_folder(self.tree / above)
+            if in_the_way and above.as_posix() not in self.base_files:
+                remove_tree(self.tree / above)
+                self.restored.append(Restored(above.as_posix(), "removed", why))
         self.remove(target)
         if not os.path.lexists(source):
             return
-        for above in reversed(target.relative_to(self.tree).parents):
-            if os.path.lexists(self.tree / above) and not _is_folder(self.tree / above):
-                remove_tree(self.tree / above)
-                self.restored.append(Restored(above.as_posix(), "removed", why))
         target.parent.mkdir(parents=True, exist_ok=True)
-        _place(source, target, link=self.linked)
+        place(source, target, link=self.linked and source.is_relative_to(self.base))
 
     def put_section_back(self, path: str) -> None:
         target, name = self.tree / path, path.rpartition("/")[2]
         by_gold = path in self.gold.paths
         source = self.gold.file(path) if by_gold else self.base / path
         wanted, present = _text(source), _text(target)
-        if present is None and (wanted is None or not has_pytest_section(name, wanted)):
+        if not os.path.lexists(target) and (wanted is None or not has_pytest_section(name, wanted)):
             return  # deleted, and it never configured pytest
         if present is not None and (edited := with_pytest_section(name, present, wanted or "")):
             if edited != present:
@@ -315,7 +344,7 @@ class _Work:
         mode = target.stat().st_mode
         remove_tree(target)
         if text == _text(self.base / path):
-            _place(self.base / path, target, link=self.linked)
+            place(self.base / path, target, link=self.linked)
         else:
             target.write_bytes(text.encode("utf-8", "surrogateescape"))
             target.chmod(stat.S_IMODE(mode))
@@ -331,10 +360,14 @@ class _Work:
 
     def remove_shadows(self, changed: list[str]) -> None:
         """Remove new modules that shadow others."""
-        new = [path for path in changed if path not in self.base_files]
+        new = sorted(path for path in changed if path not in self.base_files)
+        links = [path for path in new if (self.tree / path).is_symlink() and (self.tree / path).is_dir()]
+        packages = [f"{path}/__init__.py" for path in links]
         now = {path for path in self.changes if os.path.lexists(self.tree / path)}
         tree = (self.base_files.keys() - self.changes) | now
-        shadows = find_shadows(new, base=self.base_files.keys(), tree=tree, top_level=self.top_level, tests=self.hidden)
+        shadows = find_shadows(
+            [*new, *packages], base=self.base_files.keys(), tree=tree, top_level=self.top_level, tests=self.hidden
+        )
         for shadow in shadows:
             below = _at_or_below(shadow.entry, new)
             if below & self.gold.paths:
@@ -343,41 +376,6 @@ class _Work:
                 self.remove(self.tree / path)
             self.restored.append(Restored(shadow.entry, "removed", shadow.why))
             self.gone |= below
-
-
-class _Patched:
-    """What a trusted patch makes of single files of base, made only when one is asked for.
-
-    It never sees the prediction's files, so a test patch that copies a source file (``git diff -C``) applies whatever
-    the prediction did to it.
-    """
-
-    def __init__(self, base: Path, patch: str, what: str, stack: contextlib.ExitStack) -> None:
-        self.base = base
-        self.patch = patch
-        self.what = what
-        self.stack = stack
-        self.changes = touched_paths(patch)
-        self.paths = frozenset(path for change in self.changes for path in change.paths)
-        self.folder: Path | None = None
-        self.repairs: tuple[str, ...] = ()
-
-    def file(self, path: str) -> Path:
-        """Return where the patched ``path`` is; nothing is there if the patch deletes it."""
-        if self.folder is None:
-            folder = Path(self.stack.enter_context(tempfile.TemporaryDirectory(prefix="swelive-patched-")))
-            for old in {change.old for change in self.changes}:
-                if os.path.lexists(self.base / old):
-                    (folder / old).parent.mkdir(parents=True, exist_ok=True)
-                    _place(self.base / old, folder / old, link=False)
-            try:
-                text, self.repairs = normalise_patch(self.patch, folder)
-                if text:
-                    apply_patch(text, folder, what=self.what)
-            except PatchError as error:
-                raise InstanceError(error.message, hint="the task row is broken", evidence=error.evidence) from error
-            self.folder = folder
-        return self.folder / path
 
 
 def _test_folders(hidden: Collection[str], base: Iterable[str]) -> set[str]:
@@ -392,23 +390,6 @@ def _test_folders(hidden: Collection[str], base: Iterable[str]) -> set[str]:
         if folder in others and is_python(name) and not (is_test_module(name) or name in _BESIDE_TESTS):
             others.discard(folder)
     return named | others
-
-
-def _scan(root: Path) -> dict[str, os.stat_result]:
-    """Return each file and symbolic link below ``root`` by its relative path; its own ``.git`` left out."""
-    found: dict[str, os.stat_result] = {}
-    pending = [""]
-    while pending:
-        folder = pending.pop()
-        with os.scandir(root / folder if folder else root) as entries:
-            for entry in entries:
-                path = f"{folder}/{entry.name}" if folder else entry.name
-                if entry.is_dir(follow_symlinks=False):
-                    if path != ".git":
-                        pending.append(path)
-                else:
-                    found[path] = entry.stat(follow_symlinks=False)
-    return found
 
 
 def _at_or_below(entry: str, paths: Sequence[str]) -> set[str]:
@@ -431,18 +412,6 @@ def _is_metadata(path: str) -> str:
 
 def _is_folder(path: Path) -> bool:
     return path.is_dir() and not path.is_symlink()
-
-
-def _place(source: Path, target: Path, *, link: bool) -> None:
-    """Make ``target`` what ``source`` is: the same file by a hard link if asked for, else a copy; links stay links."""
-    if source.is_symlink():
-        target.symlink_to(source.readlink())
-    elif source.is_dir():
-        link_tree(source, target, private=not link)
-    elif link:
-        os.link(source, target)
-    else:
-        copy_file(str(source), str(target))
 
 
 def _same_content(one: Path, other: Path) -> bool:

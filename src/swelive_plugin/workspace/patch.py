@@ -5,11 +5,13 @@ from __future__ import annotations
 import base64
 import contextlib
 import os
+import posixpath
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from swelive_plugin.errors import PatchError, PatchRejected
 from swelive_plugin.workspace.unified import Diff, Kind, Section, parse_diff
@@ -23,6 +25,8 @@ __all__ = [
     "is_compiled",
     "is_dot_git",
     "is_submodule_bump",
+    "leaves_tree",
+    "links_of",
     "read_patch",
     "touched_paths",
 ]
@@ -110,16 +114,16 @@ def _is_plain(path: str) -> bool:
     return bool(path) and not path.startswith("/") and ".." not in path.split("/") and "\0" not in path
 
 
-def check_patch(text: str, tree: Path) -> None:
+def check_patch(text: str, tree: Path, *, links: Mapping[str, bytes] = MappingProxyType({})) -> None:
     """Return if ``text`` asks for nothing that a fix never needs; ``tree`` is what it would be applied to.
 
     Refused: paths in ``.git`` in any spelling, absolute paths and ``..``, names that file systems don't take, symbolic
-    links and submodules that ``tree`` does not have, files below a symbolic link, bytecode and compiled objects, more
-    data than any fix has. Sections that can't take effect (binary without data) are left alone. Raises `PatchRejected`
-    with the path, `PatchError` for a text that can't be read.
+    links out of the tree that are not among ``links``, submodules that ``tree`` does not have, files below a symbolic
+    link, bytecode and compiled objects, more data than any fix has. Sections that can't take effect (binary without
+    data) are left alone. Raises `PatchRejected` with the path, `PatchError` for a text that can't be read.
     """
     diff = read_patch(text, tree)
-    links = _Links(tree)
+    folders = _Folders(tree)
     room = _MAX_WRITTEN_MIB * _MIB
     for section in diff.sections:
         if not section.new or (section.binary_without_data and not section.hunks):
@@ -128,9 +132,9 @@ def check_patch(text: str, tree: Path) -> None:
             if reason := _bad_path(name):
                 shown = name if len(name) < 100 else f"{name[:60]}…{name[-20:]}"
                 raise PatchRejected(f"the patch writes to {shown!r}: {reason}", hint="a fix stays inside the tree")
-        _check_modes(section, tree)
+        _check_modes(section, tree, links)
         for path in dict.fromkeys((section.old, section.new)):
-            if through := links.above(path):
+            if through := folders.link_above(path):
                 raise PatchRejected(f"the patch writes to {path!r} through the symbolic link {through!r}")
         if not section.deleted and is_compiled(section.new):
             raise PatchRejected(f"the patch brings {section.new!r}: bytecode and compiled code are not accepted")
@@ -172,13 +176,33 @@ def is_dot_git(part: str) -> bool:
     return plain in (".git", "git~1")
 
 
-def _check_modes(section: Section, tree: Path) -> None:
+def _check_modes(section: Section, tree: Path, links: Mapping[str, bytes]) -> None:
     if section.new_mode == GITLINK and not is_submodule_bump(section, tree):
         raise PatchRejected(f"the patch adds the submodule {section.new!r}", hint="a fix has no need of one")
-    old = tree / section.old
-    moves_link = section.kind in ("renamed", "copied") and old.is_symlink()
-    if (section.new_mode == SYMLINK or moves_link) and not section.deleted and not _same_link(section, tree):
-        raise PatchRejected(f"the patch makes {section.new!r} a symbolic link", hint="a fix has no need of one")
+    if section.new_mode == SYMLINK and not section.deleted:
+        target = _link_target(section)
+        if target != links.get(section.new) and leaves_tree(section.new, os.fsdecode(target)):
+            shown = os.fsdecode(target[:100])
+            raise PatchRejected(f"the patch makes {section.new!r} a symbolic link to {shown!r}, outside the tree")
+
+
+def links_of(patch: str) -> dict[str, bytes]:
+    """Return the symbolic links that a patch makes, with their targets."""
+    diff = parse_diff(encoded(patch))
+    diff.resolve()
+    return {s.new: _link_target(s) for s in diff.sections if s.new_mode == SYMLINK and not s.deleted}
+
+
+def _link_target(section: Section) -> bytes:
+    return b"\n".join(line[1:] for hunk in section.hunks for line in hunk.lines if line[:1] == b"+")
+
+
+def leaves_tree(path: str, target: str) -> bool:
+    """Return whether a link leads out of the tree, or into ``.git``, by its text alone."""
+    if not target or target.startswith("/") or "\0" in target:
+        return bool(target)
+    inside = posixpath.normpath(posixpath.join(posixpath.dirname(path), target))
+    return inside.split("/")[0] == ".." or any(map(is_dot_git, inside.split("/")))
 
 
 def is_submodule_bump(section: Section, tree: Path) -> bool:
@@ -186,20 +210,14 @@ def is_submodule_bump(section: Section, tree: Path) -> bool:
     return section.kind == "modified" and section.old_mode == GITLINK and (tree / section.old).is_dir()
 
 
-def _same_link(section: Section, tree: Path) -> bool:
-    path = tree / section.new
-    added = [line[1:] for hunk in section.hunks for line in hunk.lines if line[:1] == b"+"]
-    return path.is_symlink() and [os.fsencode(path.readlink())] == added
-
-
-class _Links:
+class _Folders:
     """Which folders of a tree are symbolic links; each is looked at once."""
 
     def __init__(self, tree: Path) -> None:
         self.tree = tree
         self.known: dict[str, bool] = {}
 
-    def above(self, path: str) -> str:
+    def link_above(self, path: str) -> str:
         """Return the outermost symbolic link among the folders above ``path``, or nothing."""
         at = path.find("/")
         while at >= 0:
