@@ -27,7 +27,7 @@ from swelive_plugin.environments import Environment, Trial
 from swelive_plugin.environments.provider import UvProvider
 from swelive_plugin.environments.search import cause_of
 from swelive_plugin.errors import SweliveError
-from swelive_plugin.grading.controls import Which, run_controls, trial_of, variant_of
+from swelive_plugin.grading.controls import Which, control_variant, run_controls, trial_of
 from swelive_plugin.grading.selection import FileScope
 from swelive_plugin.grading.settings import scratch
 from swelive_plugin.grading.testbed import Testbed, run
@@ -75,7 +75,7 @@ class Row:
     def _run(self, environment: Environment, which: Which) -> tuple[set[str], int, str]:
         with scratch(self.settings.cache) as work:
             testbed = self._testbed(environment, "touched")
-            result = run(testbed, variant_of(which, self.instance.patch), folder=work / "report")
+            result = run(testbed, control_variant(which, self.instance.patch), folder=work / "report")
             good = {key for key, test in result.session.tests.items() if test.outcome is Outcome.PASSED}
             return good, len(good), result.output.read_text("utf-8", "replace")
 

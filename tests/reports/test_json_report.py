@@ -14,7 +14,7 @@ from swelive_plugin.errors import InfraError, UsageError
 from swelive_plugin.files import write_atomically
 from swelive_plugin.reports.json_report import (
     Results,
-    cause_of,
+    main_reason,
     read_results,
     read_verdict,
     results_of,
@@ -133,10 +133,10 @@ def test_results_of_nothing() -> None:
 
 
 def test_cause_is_the_first_reason() -> None:
-    assert cause_of(RESOLVED) == ""
-    assert cause_of(ENV_ERROR) == "the project does not install"
-    assert cause_of(UNRESOLVED).endswith("(and 1 more)")
-    assert cause_of(EMPTY) == ""
+    assert main_reason(RESOLVED) == ""
+    assert main_reason(ENV_ERROR) == "the project does not install"
+    assert main_reason(UNRESOLVED).endswith("(and 1 more)")
+    assert main_reason(EMPTY) == ""
 
 
 def test_shipped_schemas_are_current() -> None:

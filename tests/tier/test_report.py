@@ -11,14 +11,14 @@ import pytest
 from swelive_plugin.core.verdict import Finding, Integrity, Status, Verdict
 from swelive_plugin.errors import UsageError
 from swelive_plugin.reports.json_report import write_verdict
-from swelive_plugin.tier.report import Row, as_json, as_markdown, as_text, compare, compare_runs
+from swelive_plugin.tier.report import AttemptRow, as_json, as_markdown, as_text, compare_agents, compare_runs
 from swelive_plugin.tier.run import Attempt
 
 
-def row(agent: str, task: str, status: str, *, number: int = 1, month: str = "", **attempt: object) -> Row:
+def row(agent: str, task: str, status: str, *, number: int = 1, month: str = "", **attempt: object) -> AttemptRow:
     flagged = attempt.pop("review", False)
     findings = (Finding("x", "flag", "suspicious"),) if flagged else ()
-    return Row(
+    return AttemptRow(
         agent,
         task,
         Attempt(agent, task, number, **{"ended_by": "exit", "duration_s": 2.0, **attempt}),  # type: ignore[arg-type]
@@ -41,7 +41,7 @@ ROWS = [
 
 
 def test_rates_leave_out_what_has_no_verdict() -> None:
-    first, second = compare(ROWS).agents
+    first, second = compare_agents(ROWS).agents
     assert (first.agent, first.first.resolved, first.first.of, first.attempts) == ("a", 2, 3, 4)
     assert (second.first.resolved, second.first.of) == (1, 3)
     assert first.first.low == pytest.approx(0.2077, abs=5e-5)
@@ -50,7 +50,7 @@ def test_rates_leave_out_what_has_no_verdict() -> None:
 
 
 def test_time_cost_edited_tests_and_flags() -> None:
-    first, second = compare(ROWS).agents
+    first, second = compare_agents(ROWS).agents
     assert (first.seconds_median, first.seconds_total, second.seconds_total) == (2.0, 10.0, 6.0)
     assert first.cost == {"tokens": 10, "usd": 0.75}
     assert (first.edited_tests, first.flags, second.review, second.tampered) == (1, {"edited_tests": 1}, 2, 1)
@@ -58,7 +58,7 @@ def test_time_cost_edited_tests_and_flags() -> None:
 
 
 def test_groups_pairs_and_what_each_alone_solved() -> None:
-    comparison = compare(ROWS)
+    comparison = compare_agents(ROWS)
     first, second = comparison.agents
     assert {name: (share.resolved, share.of) for name, share in first.by["repo"].items()} == {"r": (2, 2), "s": (0, 1)}
     assert list(first.by["month"]) == ["2025-01", "2025-02"]
@@ -78,13 +78,13 @@ def test_pass_at_k_is_the_mean_over_tasks_with_k_attempts() -> None:
         row("a", "s-3", "resolved"),
         row("a", "s-3", "error", number=2),
     ]
-    (agent,) = compare(rows).agents
+    (agent,) = compare_agents(rows).agents
     assert agent.pass_at == {1: pytest.approx((0.5 + 0 + 1) / 3), 2: pytest.approx(0.5)}
-    assert "k=2" in as_text(compare(rows))
+    assert "k=2" in as_text(compare_agents(rows))
 
 
 def test_three_ways_to_write_it_down() -> None:
-    comparison = compare(ROWS)
+    comparison = compare_agents(ROWS)
     text, markdown = as_text(comparison), as_markdown(comparison)
     assert "a      2 of 3    66.7 %  20.8 % to 93.9 %  1" in text
     assert "| a | 2 of 3 | 66.7 % | 20.8 % to 93.9 % | 1 | 2.0 | 1 | 0 | 0 | 0 |" in markdown
@@ -92,10 +92,10 @@ def test_three_ways_to_write_it_down() -> None:
     told = json.loads(as_json(comparison))
     assert [agent["agent"] for agent in told["agents"]] == ["a", "b"]
     assert told["agents"][0]["pass_at"] == {"1": pytest.approx(2 / 3)}
-    assert as_text(compare([])) == "nothing is finished yet"
+    assert as_text(compare_agents([])) == "nothing is finished yet"
 
 
-def save(run: Path, rows: list[Row]) -> None:
+def save(run: Path, rows: list[AttemptRow]) -> None:
     run.mkdir()
     content = {
         "agents": {one.agent: "" for one in rows},

@@ -227,7 +227,7 @@ _Rule = Callable[[_Case], Sequence[Reason]]
 
 
 @dataclass(frozen=True)
-class Row:
+class TableRow:
     """One row of the table: it holds where ``when`` gives reasons. ``more``: those of the session alone follow."""
 
     status: Status
@@ -235,7 +235,7 @@ class Row:
     more: bool = False
 
 
-def _first(case: _Case, rows: Sequence[Row]) -> tuple[Status, Sequence[Reason]]:
+def _first(case: _Case, rows: Sequence[TableRow]) -> tuple[Status, Sequence[Reason]]:
     for row in rows:
         reasons = row.when(case)
         if reasons:
@@ -497,33 +497,33 @@ def _why_nothing_ran(session: Session) -> Iterator[Reason]:
         yield Reason("session_error", f"pytest ended with exit status {session.exit_status} and ran nothing")
 
 
-SESSION_ROWS: tuple[Row, ...] = (
-    Row(Status.TIMED_OUT, _timed_out),
-    Row(Status.UNRESOLVED, _record_cut),
-    Row(Status.CRASHED, _broke_off),
-    Row(Status.UNRESOLVED, _not_passed),
+SESSION_ROWS: tuple[TableRow, ...] = (
+    TableRow(Status.TIMED_OUT, _timed_out),
+    TableRow(Status.UNRESOLVED, _record_cut),
+    TableRow(Status.CRASHED, _broke_off),
+    TableRow(Status.UNRESOLVED, _not_passed),
 )
 """What a session by itself says; where none of them holds, it says `resolved`."""
 
-TABLE: tuple[Row, ...] = (
+TABLE: tuple[TableRow, ...] = (
     # nothing was run, or something ended the grade
-    Row(Status.EMPTY_PATCH, _empty_patch),
-    *(Row(status, _ended_by(status)) for _, status in _ERRORS),
+    TableRow(Status.EMPTY_PATCH, _empty_patch),
+    *(TableRow(status, _ended_by(status)) for _, status in _ERRORS),
     # the prediction was built, and no session followed
-    Row(Status.TIMED_OUT, _build_timed_out),
-    Row(Status.UNRESOLVED, _does_not_build),
-    Row(Status.ERROR, _nothing_recorded),
+    TableRow(Status.TIMED_OUT, _build_timed_out),
+    TableRow(Status.UNRESOLVED, _does_not_build),
+    TableRow(Status.ERROR, _nothing_recorded),
     # a session ran: what it can't show
-    Row(Status.INVALID_INSTANCE, _no_fail_to_pass),
-    Row(Status.TAMPERED, _tampered, more=True),
-    Row(Status.ENV_ERROR, _gold_fails_too, more=True),
-    Row(Status.ENV_ERROR, _base_ran_nothing, more=True),
-    Row(Status.ENV_ERROR, _all_pass_at_base, more=True),
-    Row(Status.ENV_ERROR, _not_rebuilt, more=True),
-    Row(Status.ERROR, _hidden_tests_missing, more=True),
-    Row(Status.ERROR, _deselected, more=True),
-    Row(Status.ERROR, _another_run),
-    Row(Status.ERROR, _unnamed_results),
+    TableRow(Status.INVALID_INSTANCE, _no_fail_to_pass),
+    TableRow(Status.TAMPERED, _tampered, more=True),
+    TableRow(Status.ENV_ERROR, _gold_fails_too, more=True),
+    TableRow(Status.ENV_ERROR, _base_ran_nothing, more=True),
+    TableRow(Status.ENV_ERROR, _all_pass_at_base, more=True),
+    TableRow(Status.ENV_ERROR, _not_rebuilt, more=True),
+    TableRow(Status.ERROR, _hidden_tests_missing, more=True),
+    TableRow(Status.ERROR, _deselected, more=True),
+    TableRow(Status.ERROR, _another_run),
+    TableRow(Status.ERROR, _unnamed_results),
     # by the session alone
     *SESSION_ROWS,
 )

@@ -19,7 +19,7 @@ from swelive_plugin.grading.testbed import RunResult, Testbed, Variant, run_kept
 from swelive_plugin.integrity.judge import Facts, facts
 from swelive_plugin.sandbox.processes import end_of_output
 
-__all__ = ["ControlReport", "ControlRun", "Which", "run_controls", "skip_reasons", "trial_of", "variant_of"]
+__all__ = ["ControlReport", "ControlRun", "Which", "control_variant", "run_controls", "skip_reasons", "trial_of"]
 
 Which = Literal["base", "gold"]
 
@@ -90,7 +90,7 @@ def _outcomes(session: Session) -> dict[str, ControlOutcome]:
     return {test_id: ControlOutcome(record.outcome, record.forged) for test_id, record in session.tests.items()}
 
 
-def variant_of(which: Which, gold_patch: str) -> Variant:
+def control_variant(which: Which, gold_patch: str) -> Variant:
     """Return the variant that a control runs."""
     return Variant(gold_patch if which == "gold" else "", trusted=True)
 
@@ -105,7 +105,7 @@ def run_controls(testbed: Testbed) -> ControlReport:
 
 
 def _control(testbed: Testbed, which: Which) -> ControlRun:
-    run = run_kept(testbed, variant_of(which, testbed.instance.patch), what=f"{which} control")
+    run = run_kept(testbed, control_variant(which, testbed.instance.patch), what=f"{which} control")
     scope: Scope = "all" if testbed.scope in ("all", "suite") else "f2p-files"
     return ControlRun(run, score(testbed.instance, run.session, scope=scope), facts(run.read, run.session))
 

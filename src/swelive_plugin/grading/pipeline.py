@@ -48,11 +48,11 @@ from swelive_plugin.sandbox.processes import end_of_output
 from swelive_plugin.workspace.checkout import remove_tree
 from swelive_plugin.workspace.graded import Application
 
-__all__ = ["Known", "Task", "gather", "grade"]
+__all__ = ["GradeTask", "Known", "gather", "grade"]
 
 
 @dataclass(frozen=True)
-class Task:
+class GradeTask:
     """One prediction to be graded. ``folder`` keeps the report; ``work`` lies in the cache and is thrown away."""
 
     instance: Instance
@@ -82,7 +82,7 @@ class Known:
     patch: PatchReport = field(default_factory=PatchReport)
 
 
-def gather(task: Task) -> Iterator[tuple[str, Known]]:
+def gather(task: GradeTask) -> Iterator[tuple[str, Known]]:
     """Yield (step, what is known after it). Raises errors of our tree, which become statuses in `core.decide`."""
     known = Known(Evidence(task.instance, task.policy, task.scope))
     check_inputs(task)
@@ -95,7 +95,7 @@ def gather(task: Task) -> Iterator[tuple[str, Known]]:
     known = Known(_with_controls(known.evidence, testbed, controls), testbed.environment.key)
     yield "open_testbed", known
 
-    variant = variant_of(task, controls)
+    variant = prediction_variant(task, controls)
     prepared = prepare(testbed, variant, folder=task.folder, work=task.work)
     rebuild = _rebuild_of(testbed, prepared.rebuilt, controls)
     evidence = replace(known.evidence, patched_files=prepared.application.changed, rebuild=rebuild)
@@ -120,7 +120,7 @@ def gather(task: Task) -> Iterator[tuple[str, Known]]:
         yield "mutation_control", known
 
 
-def check_inputs(task: Task) -> None:
+def check_inputs(task: GradeTask) -> None:
     """Raise `InstanceError` for a task row that nobody can grade."""
     instance = task.instance
     if not instance.fail_to_pass:
@@ -137,7 +137,7 @@ def check_inputs(task: Task) -> None:
         )
 
 
-def open_with_controls(task: Task) -> tuple[Testbed, ControlReport | None]:
+def open_with_controls(task: GradeTask) -> tuple[Testbed, ControlReport | None]:
     """Return the testbed and its controls; what is built first is chosen by them. ``None``: they are switched off."""
     if task.settings.controls == "off":
         return open_testbed(task.instance, task.settings, progress=task.progress), None
@@ -163,7 +163,7 @@ def _gold_built(controls: ControlReport | None) -> Rebuilt | None:
     return controls.gold.run.rebuilt if controls and controls.gold else None
 
 
-def variant_of(task: Task, controls: ControlReport | None) -> Variant:
+def prediction_variant(task: GradeTask, controls: ControlReport | None) -> Variant:
     """Return the variant that decides: the prediction, held to the pytest plugins that the controls loaded."""
     gold = _gold_built(controls)
     return Variant(
@@ -198,7 +198,7 @@ def _with_session(evidence: Evidence, result: RunResult) -> Evidence:
 
 
 def check_integrity(
-    task: Task, testbed: Testbed, controls: ControlReport | None, prepared: Prepared, result: RunResult
+    task: GradeTask, testbed: Testbed, controls: ControlReport | None, prepared: Prepared, result: RunResult
 ) -> Integrity:
     """Return what shows whether the session can be believed, with the controls as the measure of what is normal."""
     plugins = controls.plugins if controls else None
@@ -253,7 +253,7 @@ def has_cause(settings: Settings, integrity: Integrity) -> bool:
 
 
 def run_mutants(
-    task: Task, testbed: Testbed, controls: ControlReport | None, prepared: Prepared, integrity: Integrity
+    task: GradeTask, testbed: Testbed, controls: ControlReport | None, prepared: Prepared, integrity: Integrity
 ) -> Integrity:
     """Return the integrity with what the mutation control found. Gold's runs are kept in the cache."""
     task.progress("mutation control")
@@ -282,7 +282,7 @@ def run_mutants(
     )
 
 
-def run_steps(task: Task) -> tuple[Verdict, dict[str, float]]:
+def run_steps(task: GradeTask) -> tuple[Verdict, dict[str, float]]:
     """Return the verdict on what the steps gathered, and how long each took in seconds. Usage errors pass through."""
     timings: dict[str, float] = {}
     known = Known(Evidence(task.instance, task.policy, task.scope))
@@ -343,7 +343,7 @@ def grade(
     except OSError as error:
         raise UsageError(f"{folder} can't be written: {error.strerror or error}", hint="give another folder") from error
     with scratch(settings.cache) as work:
-        task = Task(instance, prediction, settings, folder, work, progress or (lambda _: None))
+        task = GradeTask(instance, prediction, settings, folder, work, progress or (lambda _: None))
         verdict, timings = run_steps(task)
     (folder / "timings.json").write_text(json.dumps(timings, indent=1) + "\n", "utf-8")
     return verdict

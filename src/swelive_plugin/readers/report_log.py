@@ -10,7 +10,7 @@ from typing import Any
 from swelive_plugin.core.outcome import Session, reduce_events
 from swelive_plugin.errors import UsageError
 from swelive_plugin.readers.files import head_of
-from swelive_plugin.readers.reports import first_key, json_lines, raised_in, relative_to
+from swelive_plugin.readers.reports import first_key, raised_in, records_of, relative_to
 
 __all__ = ["ReportLogReader", "events_from_reports"]
 
@@ -28,7 +28,7 @@ class ReportLogReader:
         """Return the session that the reports tell of. Raises `UsageError` where a line is no report."""
         if not self.recognises(head_of(path)):
             raise UsageError(f"{path} does not begin with a line of pytest-reportlog", hint="name a --report-log file")
-        session = reduce_events(events_from_reports(json_lines(path, "pytest-reportlog"), root=root))
+        session = reduce_events(events_from_reports(records_of(path, "pytest-reportlog"), root=root))
         return replace(session, source=self.name)
 
 

@@ -12,7 +12,7 @@ from swelive_plugin.core.outcome import Outcome, TestRecord
 from swelive_plugin.errors import InfraError, UsageError
 from swelive_plugin.readers.files import lines_of, whole
 
-__all__ = ["first_key", "json_document", "json_lines", "raised_in", "relative_to", "skipped_note"]
+__all__ = ["first_key", "json_document", "raised_in", "records_of", "relative_to", "skipped_note"]
 
 _LINE_LIMIT = 64 * 1024 * 1024
 _EXCEPTION = re.compile(r"([A-Za-z_][\w.]*)(?:: (.*))?", re.DOTALL)
@@ -25,7 +25,7 @@ def first_key(head: bytes, wanted: tuple[bytes, ...], *, within: int = 4096) -> 
     return start.startswith(b"{") and any(key in wanted for key in _KEYS.findall(start))
 
 
-def json_lines(path: Path, what: str) -> Iterator[Mapping[str, Any]]:
+def records_of(path: Path, what: str) -> Iterator[Mapping[str, Any]]:
     """Yield the objects of a file of JSON lines; a last line that breaks off is passed over, as a crash leaves it.
 
     Raises `UsageError` for a line in the middle that is no JSON object.

@@ -18,7 +18,7 @@ __all__ = [
     "VERDICT_VERSION",
     "Results",
     "ResultsRow",
-    "cause_of",
+    "main_reason",
     "read_results",
     "read_verdict",
     "results_of",
@@ -219,7 +219,7 @@ def results_of(
     )
 
 
-def cause_of(verdict: Verdict) -> str:
+def main_reason(verdict: Verdict) -> str:
     """Return why a verdict is not ``resolved`` in a few words: the first reason and how many more there are."""
     if not verdict.reasons:
         return ""
@@ -236,7 +236,7 @@ def _row(verdict: Verdict) -> ResultsRow:
         reward=verdict.reward,
         review=verdict.review,
         model=verdict.model,
-        reason=cause_of(verdict),
+        reason=main_reason(verdict),
         duration_s=verdict.duration_s,
         review_reason=_review_reason(verdict),
     )

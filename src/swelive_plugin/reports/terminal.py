@@ -9,7 +9,7 @@ from typing import Literal
 from swelive_plugin.core.policy import OUT_OF_SCOPE
 from swelive_plugin.core.verdict import NO_VERDICT, Reason, Status, TestVerdict, Verdict
 from swelive_plugin.files import one_line, visible
-from swelive_plugin.reports.json_report import Results, cause_of
+from swelive_plugin.reports.json_report import Results, main_reason
 
 __all__ = ["Line", "result_line", "style_of", "summary_lines", "verdict_lines", "verdict_styled_lines"]
 
@@ -145,7 +145,7 @@ def result_line(verdict: Verdict, done: int, total: int) -> str:
     """Return one line for a run's progress: how many are done, the status, the instance, the seconds, the cause."""
     width = len(str(total))
     attempt = f" (attempt {verdict.attempt})" if verdict.attempt > 1 else ""
-    cause = f"  {_short(cause_of(verdict))}".rstrip()
+    cause = f"  {_short(main_reason(verdict))}".rstrip()
     name = visible(verdict.instance_id) + attempt
     line = f"[{done:>{width}}/{total}] {verdict.status.value:<16} {name}  {verdict.duration_s:.1f} s{cause}"
     return line + (f"  {not_run}" if (not_run := _not_run(verdict)) else "")

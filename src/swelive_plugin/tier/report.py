@@ -20,14 +20,24 @@ from swelive_plugin.files import visible
 from swelive_plugin.reports.json_report import read_verdict
 from swelive_plugin.tier.run import Attempt
 
-__all__ = ["AgentReport", "Comparison", "Pair", "Row", "Share", "as_json", "as_markdown", "as_text", "compare"]
+__all__ = [
+    "AgentComparison",
+    "AgentReport",
+    "AttemptRow",
+    "Pair",
+    "Share",
+    "as_json",
+    "as_markdown",
+    "as_text",
+    "compare_agents",
+]
 
 CONFIDENCE = 0.95
 _ALLOWED = frozenset({"edited_tests"})  # counted apart: many an honest agent adds tests
 
 
 @dataclass(frozen=True)
-class Row:
+class AttemptRow:
     """One finished attempt: who, at what, how it was judged, and what is known of the task."""
 
     agent: str
@@ -95,7 +105,7 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class AgentComparison:
     """All agents of the given runs, the best first."""
 
     agents: tuple[AgentReport, ...]
@@ -105,7 +115,7 @@ class Comparison:
     runs: tuple[str, ...] = ()
 
 
-def compare_runs(runs: Sequence[Path]) -> Comparison:
+def compare_runs(runs: Sequence[Path]) -> AgentComparison:
     """Return the comparison of everything that is finished in these run folders.
 
     An agent that stands in several of them under one name is told apart by the folder. Raises `UsageError` for a folder
@@ -119,14 +129,14 @@ def compare_runs(runs: Sequence[Path]) -> Comparison:
         for folder, found in loaded
         for row in found
     ]
-    return compare(rows, runs=[folder.name for folder in folders])
+    return compare_agents(rows, runs=[folder.name for folder in folders])
 
 
-def _renamed(row: Row, name: str) -> Row:
-    return Row(name, row.instance_id, row.attempt, row.verdict, row.repo, row.month, row.difficulty)
+def _renamed(row: AttemptRow, name: str) -> AttemptRow:
+    return AttemptRow(name, row.instance_id, row.attempt, row.verdict, row.repo, row.month, row.difficulty)
 
 
-def _rows(run: Path) -> Iterable[Row]:
+def _rows(run: Path) -> Iterable[AttemptRow]:
     try:
         told = json.loads((run / "run.json").read_bytes())
         agents, tasks = told["agents"], told["tasks"]
@@ -140,7 +150,7 @@ def _rows(run: Path) -> Iterable[Row]:
                 found = _finished(folder, agent, instance_id)
                 if found is not None:
                     attempt, verdict = found
-                    yield Row(agent, instance_id, attempt, verdict, **_known(tasks[instance_id]))
+                    yield AttemptRow(agent, instance_id, attempt, verdict, **_known(tasks[instance_id]))
 
 
 def _known(task: Any) -> dict[str, str]:
@@ -160,9 +170,9 @@ def _finished(folder: Path, agent: str, instance_id: str) -> tuple[Attempt, Verd
     return attempt, verdict
 
 
-def compare(rows: Sequence[Row], *, runs: Sequence[str] = ()) -> Comparison:
+def compare_agents(rows: Sequence[AttemptRow], *, runs: Sequence[str] = ()) -> AgentComparison:
     """Return the comparison of finished attempts; pure."""
-    by_agent: dict[str, list[Row]] = {}
+    by_agent: dict[str, list[AttemptRow]] = {}
     for row in sorted(rows, key=lambda row: (row.agent, row.instance_id, row.attempt.number)):
         by_agent.setdefault(row.agent, []).append(row)
     solved = {agent: {row.instance_id for row in found if row.verdict.resolved} for agent, found in by_agent.items()}
@@ -170,7 +180,7 @@ def compare(rows: Sequence[Row], *, runs: Sequence[str] = ()) -> Comparison:
     reports = [_agent(agent, found, solved) for agent, found in by_agent.items()]
     reports.sort(key=lambda report: (-(report.first.rate or 0.0), report.agent))
     order = [report.agent for report in reports]
-    return Comparison(
+    return AgentComparison(
         agents=tuple(reports),
         pairs=tuple(_pair(one, other, by_agent) for one, other in combinations(order, 2)),
         resolved_by_all=tuple(sorted(set.intersection(*solved.values()))) if solved else (),
@@ -179,12 +189,12 @@ def compare(rows: Sequence[Row], *, runs: Sequence[str] = ()) -> Comparison:
     )
 
 
-def _agent(agent: str, rows: Sequence[Row], solved: Mapping[str, set[str]]) -> AgentReport:
+def _agent(agent: str, rows: Sequence[AttemptRow], solved: Mapping[str, set[str]]) -> AgentReport:
     judged = [row for row in rows if row.verdict.status not in NO_VERDICT]
     firsts = [row for row in judged if row.attempt.number == 1]
     others = set().union(*(ids for name, ids in solved.items() if name != agent))
     seconds = [row.attempt.duration_s for row in rows if row.attempt.ended_by != "not_run"]
-    kinds: dict[str, Callable[[Row], str]] = {
+    kinds: dict[str, Callable[[AttemptRow], str]] = {
         "repo": lambda row: row.repo,
         "month": lambda row: row.month,
         "difficulty": lambda row: row.difficulty,
@@ -220,13 +230,13 @@ def _counted(values: Iterable[str]) -> dict[str, int]:
     return dict(sorted(Counter(values).items()))
 
 
-def _share(rows: Sequence[Row]) -> Share:
+def _share(rows: Sequence[AttemptRow]) -> Share:
     resolved = sum(row.verdict.resolved for row in rows)
     low, high = wilson_interval(resolved, len(rows), confidence=CONFIDENCE)
     return Share(resolved, len(rows), low, high)
 
 
-def _pass_at(rows: Sequence[Row]) -> dict[int, float]:
+def _pass_at(rows: Sequence[AttemptRow]) -> dict[int, float]:
     """Return pass@k for each k that at least one task has attempts for, over the tasks that do."""
     tried = Counter(row.instance_id for row in rows)
     right = Counter(row.instance_id for row in rows if row.verdict.resolved)
@@ -238,7 +248,7 @@ def _pass_at(rows: Sequence[Row]) -> dict[int, float]:
     return found
 
 
-def _cost(rows: Sequence[Row]) -> dict[str, float]:
+def _cost(rows: Sequence[AttemptRow]) -> dict[str, float]:
     total: dict[str, float] = {}
     for row in rows:
         for name, value in (row.attempt.cost or {}).items():
@@ -247,7 +257,7 @@ def _cost(rows: Sequence[Row]) -> dict[str, float]:
     return dict(sorted(total.items()))
 
 
-def _pair(first: str, second: str, rows: Mapping[str, Sequence[Row]]) -> Pair:
+def _pair(first: str, second: str, rows: Mapping[str, Sequence[AttemptRow]]) -> Pair:
     judged = [
         {
             row.instance_id: row.verdict.resolved
@@ -268,17 +278,17 @@ def _pair(first: str, second: str, rows: Mapping[str, Sequence[Row]]) -> Pair:
 # --- three ways to write it down -------------------------------------------------------------------------------------
 
 
-def as_json(comparison: Comparison) -> str:
+def as_json(comparison: AgentComparison) -> str:
     """Return the comparison as JSON, indented."""
     return json.dumps(msgspec.to_builtins(comparison, str_keys=True), indent=1, ensure_ascii=False)
 
 
-def as_text(comparison: Comparison) -> str:
+def as_text(comparison: AgentComparison) -> str:
     """Return the comparison as aligned text for a terminal."""
     return "\n".join(_written(comparison, _text_table, heading=lambda text: f"{text}\n"))
 
 
-def as_markdown(comparison: Comparison) -> str:
+def as_markdown(comparison: AgentComparison) -> str:
     """Return the comparison as Markdown, for a pull request or a page."""
     return "\n".join(_written(comparison, _markdown_table, heading=lambda text: f"### {text}\n"))
 
@@ -286,7 +296,7 @@ def as_markdown(comparison: Comparison) -> str:
 _Table = Callable[[Sequence[str], Sequence[Sequence[str]]], str]
 
 
-def _written(comparison: Comparison, table: _Table, *, heading: Callable[[str], str]) -> list[str]:
+def _written(comparison: AgentComparison, table: _Table, *, heading: Callable[[str], str]) -> list[str]:
     agents = comparison.agents
     if not agents:
         return ["nothing is finished yet"]

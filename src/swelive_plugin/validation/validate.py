@@ -26,7 +26,7 @@ from swelive_plugin.errors import (
     PatchError,
     SweliveError,
 )
-from swelive_plugin.grading.controls import Which, skip_reasons, variant_of
+from swelive_plugin.grading.controls import Which, control_variant, skip_reasons
 from swelive_plugin.grading.settings import Progress, Settings
 from swelive_plugin.grading.testbed import RunResult, Testbed, open_testbed, run_kept
 from swelive_plugin.recipes.recipe import recipe_to_toml
@@ -235,7 +235,7 @@ class _Validator:
 
     def session(self, testbed: Testbed, which: Which, number: int) -> RunResult:
         """Return one run of a control: the one that is there, else a fresh one."""
-        variant = variant_of(which, self.instance.patch)
+        variant = control_variant(which, self.instance.patch)
         run = run_kept(testbed, variant, folder=self.folder / f"{which}-{number}", what=f"{which} control {number}")
         counts: dict[str, int] = {}
         for record in run.session.tests.values():
