@@ -63,7 +63,7 @@ SWELIVE_OPTIONS = {name for each in ALL_COMMANDS.values() for option in options_
     "--help",
     "-h",
     "--version",
-    *(f"--swelive-{name}" for name in plugin._OPTIONS),
+    *map(plugin.option_of, plugin._OPTIONS),
 }
 
 
@@ -146,7 +146,7 @@ def test_settings_page_lists_every_field_with_its_option_variable_and_default() 
 def test_settings_page_lists_every_option_of_the_pytest_plugin() -> None:
     listed = rows(SETTINGS_PAGE, "| option | ini key")
     assert [row[:3] for row in listed] == [
-        [f"`--swelive-{name}`", f"`swelive_{name}`", f"`SWELIVE_{name.upper()}`"] for name in plugin._OPTIONS
+        [f"`{plugin.option_of(name)}`", f"`swelive_{name}`", f"`SWELIVE_{name.upper()}`"] for name in plugin._OPTIONS
     ]
 
 

@@ -316,3 +316,30 @@ def test_a_person_who_names_a_file_is_told_that_the_others_were_not_run(checkout
     assert {reason["message"] for reason in verdict["reasons"] if reason["code"] == "f2p-missing"} == {
         "2 tests: its file was not run"
     }
+
+
+@pytest.mark.parametrize(("args", "code", "status"), [((), 3, "error"), (("--swelive-any-commit",), 0, "resolved")])
+def test_a_checkout_at_another_commit_is_no_verdict(
+    checkout: pytest.Pytester, args: Sequence[str], code: int, status: str
+) -> None:
+    """Defect: a checkout of another commit got reward 1 with listed tests missing."""
+    identity = ("-c", "user.name=t", "-c", "user.email=t@example.invalid", "-c", "commit.gpgsign=false")
+    for command in (("init", "-q"), ("add", "lib.py"), ("commit", "-q", "-m", "another")):
+        subprocess.run(["git", *identity, *command], cwd=checkout.path, check=True)
+    result, verdict = graded(checkout, *args)
+    assert (result.ret, verdict["status"]) == (code, status)
+    assert [reason["code"] for reason in verdict["reasons"]] == ([] if args else ["another_commit"])
+
+
+def test_kept_tests_missing_from_a_file_that_ran_are_a_warning_with_their_number(checkout: pytest.Pytester) -> None:
+    """Defect: they were silently left alone."""
+    rows = checkout.path / "rows.jsonl"
+    row = json.loads(rows.read_text())
+    row["PASS_TO_PASS"] = [*row["PASS_TO_PASS"], "tests/test_lib.py::test_gone", "tests/test_lib.py::test_gone_too"]
+    rows.write_text(json.dumps(row) + "\n")
+    result, verdict = graded(checkout)
+    assert (result.ret, verdict["status"]) == (0, "resolved")
+    message = (
+        "2 PASS_TO_PASS tests are missing from files that ran, and no gold control tells whether they should be there"
+    )
+    assert message in [warning["message"] for warning in verdict["warnings"]]

@@ -45,6 +45,7 @@ class Request:
     policy: str
     report: str
     root: Path
+    any_commit: bool = False
     deselected: Deselected = field(default_factory=Deselected)
 
     def begin(self) -> None:
@@ -78,6 +79,7 @@ class Request:
                 deselected=self.deselected.listed_not_run(self.instance, session),
                 arguments=self.deselected.arguments,
                 hidden_tests=_has_hidden_tests(self.root, self.instance),
+                head="" if self.any_commit else _head_of(self.root),
             )
         )
 
@@ -97,7 +99,19 @@ def request_from(option: Callable[[str], str], root: Path) -> Request:
     policy = policy_named(option("policy"))
     scope = scope_named(option("scope")) or policy.default_scope
     loaded = load_instances(option("dataset"), split=option("split") or None, ids=[option("instance")])
-    return Request(loaded[0], scope, policy.name, option("report"), root)
+    any_commit = option("any_commit").lower() in ("1", "true", "yes")
+    return Request(loaded[0], scope, policy.name, option("report"), root, any_commit)
+
+
+def _head_of(root: Path) -> str:
+    """Return the commit that is checked out; empty where ``root`` is no git checkout."""
+    from swelive_plugin.workspace.git import run_git
+
+    try:
+        found = run_git("rev-parse", "--verify", "--quiet", "HEAD", cwd=root, check=False)
+    except SweliveError:
+        return ""
+    return found.stdout.decode("ascii", "replace").strip() if found.returncode == 0 else ""
 
 
 def _has_hidden_tests(root: Path, instance: Instance) -> bool:

@@ -29,11 +29,19 @@ _OPTIONS: dict[str, tuple[str, str]] = {
     "split": ("the split of a hub dataset (default: lite)", ""),
     "report": ("write the verdict to this JSON file", ""),
     "policy": ("how outcomes count: swelive (default), swebench, …", "swelive"),
+    "any_commit": ("grade a checkout whose HEAD is not the instance's base_commit, too", ""),
     "scope": ("f2p-files or all: which test files run when none are named (default: the policy's)", ""),
 }
 
 
+_FLAGS = frozenset({"any_commit"})
+
 _GRADER: pytest.StashKey[_Grader] = pytest.StashKey()
+
+
+def option_of(name: str) -> str:
+    """Return how the option of that name is written on the command line."""
+    return f"--swelive-{name.replace('_', '-')}"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -41,7 +49,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("swelive", "grade a SWE-bench-Live style instance in this checkout")
     for name, (text, default) in _OPTIONS.items():
         told = f"{text} [also: ini key swelive_{name}, variable SWELIVE_{name.upper()}]"
-        group.addoption(f"--swelive-{name}", default=None, metavar=name.upper(), help=told)
+        option = option_of(name)
+        if name in _FLAGS:
+            group.addoption(option, dest=f"swelive_{name}", default=None, action="store_const", const="1", help=told)
+        else:
+            group.addoption(option, dest=f"swelive_{name}", default=None, metavar=name.upper(), help=told)
         parser.addini(f"swelive_{name}", f"{text} (default: {default or 'none'})", default="")
 
 

@@ -77,7 +77,8 @@ class Evidence:
     For a finished run, ``record`` names its file; ``own_record`` tells that the driver wrote it during this very run,
     so that what is not in it did not run.
     For ``pytest -p swelive``, ``deselected`` says of listed tests why the person's own arguments kept them from
-    running, ``arguments`` are those arguments, and ``hidden_tests`` tells whether the test patch is in the checkout.
+    running, ``arguments`` are those arguments, ``hidden_tests`` tells whether the test patch is in the checkout, and
+    ``head`` is the commit that is checked out, where that is known and asked for.
     """
 
     instance: Instance
@@ -101,6 +102,7 @@ class Evidence:
     deselected: Mapping[str, str] = field(default_factory=dict)
     arguments: Sequence[str] = ()
     hidden_tests: bool = True
+    head: str = ""
 
 
 def decide(evidence: Evidence) -> Verdict:
@@ -390,6 +392,17 @@ def _why_not_rebuilt(case: _Case) -> Sequence[Reason]:
 # No verdict: nobody asked the patch the question.
 
 
+def _another_commit(case: _Case) -> Sequence[Reason]:
+    head, base = case.evidence.head, case.evidence.instance.base_commit
+    if not head or head.startswith(base.lower()):
+        return []
+    message = (
+        f"this checkout is at {head[:10]}, and the instance is about {base[:10]}: check out its base_commit "
+        "(--swelive-any-commit grades it all the same)"
+    )
+    return [Reason("another_commit", message)]
+
+
 def _hidden_tests_missing(case: _Case) -> Sequence[Reason]:
     judged = [test for test in case.fail_to_pass if test.judgement != "left_out"]
     missing = case.alone is Status.UNRESOLVED and not any(test.outcomes for test in judged)
@@ -520,6 +533,7 @@ TABLE: tuple[TableRow, ...] = (
     TableRow(Status.ENV_ERROR, _base_ran_nothing, more=True),
     TableRow(Status.ENV_ERROR, _all_pass_at_base, more=True),
     TableRow(Status.ENV_ERROR, _not_rebuilt, more=True),
+    TableRow(Status.ERROR, _another_commit, more=True),
     TableRow(Status.ERROR, _hidden_tests_missing, more=True),
     TableRow(Status.ERROR, _deselected, more=True),
     TableRow(Status.ERROR, _another_run),
@@ -545,8 +559,18 @@ def _warnings(case: _Case) -> Iterator[Reason]:
         yield from _pass_at_base(case)
     if judged is Status.RESOLVED:
         yield from _why_not_rebuilt(case)
+        yield from _kept_tests_missing(case)
     if case.evidence.record:
         yield from _files_not_recorded(case)
+
+
+def _kept_tests_missing(case: _Case) -> Iterator[Reason]:
+    """Say how many PASS_TO_PASS tests are missing from files that ran: without a gold control nobody knows why."""
+    missing = [test.id for test in case.pass_to_pass if test.rule == "p2p-missing"]
+    if missing:
+        number = "1 PASS_TO_PASS test is" if len(missing) == 1 else f"{len(missing)} PASS_TO_PASS tests are"
+        message = f"{number} missing from files that ran, and no gold control tells whether they should be there"
+        yield Reason("p2p_missing", message, test=missing[0], evidence="\n".join(missing[:5]))
 
 
 def _files_not_recorded(case: _Case) -> Iterator[Reason]:
