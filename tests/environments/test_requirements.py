@@ -45,7 +45,7 @@ def test_a_marker_that_ends_in_a_quote_keeps_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "extras"), [("-e .[test,dev]", ["test", "dev"]), ("'.[all]'", ["all"]), ("-e.", []), ("./sub[x]", ["x"])]
+    ("line", "extras"), [("-e .[test,dev]", ["test", "dev"]), ("'.[all]'", ["all"]), ("-e.", []), ("file:.[x]", ["x"])]
 )
 def test_the_project_itself_becomes_its_extras(line: str, extras: list[str]) -> None:
     wanted = from_line(line)

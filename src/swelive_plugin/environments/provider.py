@@ -43,9 +43,10 @@ from swelive_plugin.environments.store import Choice, Store, atomic_write, free_
 from swelive_plugin.environments.uv import find_uv
 from swelive_plugin.errors import EnvironmentBuildError, InfraError, NoInterpreter, UsageError
 from swelive_plugin.recipes.declared import read_declared
+from swelive_plugin.recipes.discovery import discover
 from swelive_plugin.recipes.era import parse_minor
 from swelive_plugin.recipes.listing import FolderFiles
-from swelive_plugin.recipes.recipe import Recipe, discover, recipe_from_toml, recipe_to_toml
+from swelive_plugin.recipes.recipe import Recipe, recipe_from_toml, recipe_to_toml
 from swelive_plugin.sandbox import Mount, Sandbox
 from swelive_plugin.workspace.checkout import export_tree, remove_tree
 from swelive_plugin.workspace.git import run_git
