@@ -26,7 +26,6 @@ from swelive_plugin.environments.build import (
     environment_key,
     interpreter_mounts,
     layout_of,
-    resolve_lock,
     site_folders,
 )
 from swelive_plugin.environments.extension_builds import (
@@ -38,6 +37,7 @@ from swelive_plugin.environments.extension_builds import (
 )
 from swelive_plugin.environments.interpreters import Interpreter, find_interpreters, no_interpreter
 from swelive_plugin.environments.repair import repaired
+from swelive_plugin.environments.resolve import resolve_lock
 from swelive_plugin.environments.search import SEARCHED_BY, Attempt, Found, search
 from swelive_plugin.environments.store import Choice, Store, atomic_write, free_mib, make_read_only, settle_times
 from swelive_plugin.environments.uv import find_uv

@@ -314,7 +314,7 @@ class _Plan:
             wanted.add(asked)
             said.append(f"requirement file {path}")
         beside, own_extras = self._without_own([*self.beside, *(place for each in found for place in each.install)])
-        extras += [extra for extra in own_extras if extra not in extras]
+        extras += [extra for extra in (*wanted.extras, *own_extras) if extra not in extras]
         wanted.add(Wanted(requirements=[loosened(line) for line in self.hints.wanted.requirements]))
         for other in (self._pipfile(), self._conda() if not wanted.requirements and not extras else Wanted()):
             wanted.add(other)
