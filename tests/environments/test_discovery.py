@@ -9,10 +9,11 @@ import pytest
 
 from swelive_plugin.errors import UsageError
 from swelive_plugin.recipes.declared import read_declared
+from swelive_plugin.recipes.discovery import discover
 from swelive_plugin.recipes.hints import read_hints
 from swelive_plugin.recipes.listing import FolderFiles, MemoryFiles
 from swelive_plugin.recipes.pytest_needs import distribution_of, imports_of, needs_of_configuration, needs_of_tests
-from swelive_plugin.recipes.recipe import Recipe, discover, recipe_from_toml, recipe_to_toml
+from swelive_plugin.recipes.recipe import Recipe, recipe_from_toml, recipe_to_toml
 
 DATE = datetime(2024, 10, 18, tzinfo=timezone.utc)
 MINORS = [(3, 9), (3, 10), (3, 11), (3, 12)]
@@ -333,7 +334,10 @@ def test_pytest_itself_is_not_asked_of_the_registry() -> None:
 def test_a_private_index_and_a_local_path_are_left_out_and_named() -> None:
     recipe = first({"setup.py": "", "requirements-test.txt": "--index-url https://private.example\n./libs/x\nattrs\n"})
     assert "attrs" in names(recipe)
-    assert sum("requirements-test.txt: an index" in line or "a local path" in line for line in recipe.reasons) == 2
+    assert (
+        sum("requirements-test.txt: an index" in line or "no project in ./libs/x" in line for line in recipe.reasons)
+        == 2
+    )
 
 
 def test_pipfile_and_conda_files() -> None:

@@ -13,11 +13,9 @@ from swelive_plugin.environments.build import (
     build_error,
     environment_key,
     first_cause,
-    lock_text,
-    locked_versions,
-    split_lock,
 )
 from swelive_plugin.environments.interpreters import Interpreter, find_interpreters, no_interpreter
+from swelive_plugin.environments.lock import lock_text, locked_versions, split_lock
 from swelive_plugin.environments.repair import repaired
 from swelive_plugin.environments.search import Found, cause_of, lesson, search
 from swelive_plugin.errors import EnvironmentBuildError
@@ -359,10 +357,12 @@ def test_a_lock_holds_its_files_and_says_what_is_in_it() -> None:
         "attrs==19.1 \\\n    --hash=sha256:a\ntyping.ext[x]==1 ; python_version < '3'\n",
         "setuptools==40 \\\n    --hash=sha256:b\n",
     )
-    packages, build, release = split_lock(text)
-    assert release == ""
+    packages, build, release, checkout = split_lock(text)
+    assert (release, checkout) == ("", ())
     with_release = lock_text(RECIPE, "attrs==19.1\n", "setuptools==40\n", "mylib==2 --hash=sha256:c\n")
-    assert split_lock(with_release)[1:] == ("\nsetuptools==40\n", "\nmylib==2 --hash=sha256:c\n")
+    assert split_lock(with_release)[1:] == ("\nsetuptools==40\n", "\nmylib==2 --hash=sha256:c\n", ())
+    with_checkout = lock_text(RECIPE, "attrs==19.1\n", "", checkout=["libs/core", "vendor/x.whl"])
+    assert split_lock(with_checkout)[2:] == ("", ("libs/core", "vendor/x.whl"))
     assert "attrs==19.1" in packages
     assert "setuptools" not in packages
     assert build.strip().startswith("setuptools==40")

@@ -15,29 +15,39 @@ import platform
 import re
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from urllib.parse import quote
 
 from packaging.utils import canonicalize_name
 
 from swelive_plugin.environments import TESTBED, VENV
 from swelive_plugin.environments.interpreters import Interpreter
+from swelive_plugin.environments.lock import era_options, locked_versions, split_lock, without_packages
 from swelive_plugin.environments.released import take_released_files
 from swelive_plugin.environments.uv import Uv, mounts_and_variables
 from swelive_plugin.errors import EnvironmentBuildError, InfraError, SweliveError
+from swelive_plugin.recipes.declared import read_declared
+from swelive_plugin.recipes.listing import FolderFiles
 from swelive_plugin.recipes.recipe import Recipe
 from swelive_plugin.sandbox import Command, Completed, Limits, Mount, Sandbox
 
-__all__ = ["BuildRoom", "BuildStopped", "build_venv", "environment_key", "layout_of", "resolve_lock"]
+__all__ = ["BuildRoom", "BuildStopped", "build_constraints", "build_venv", "environment_key", "layout_of", "local_urls"]
 
 _WORK = "/opt/swelive/build"
-_BUILD_MARK = "# --- build requirements ---"
-_RELEASE_MARK = "# --- the project's last release, for its generated files ---"
 _LIMITS = Limits(wall_clock_s=1800.0, output_mib=256)
 _NO_EDITABLE = re.compile(
     r"build_editable|editable (?:mode|installs?)[^\n]*not supported|does not support editable", re.IGNORECASE
 )
+# A checkout of one of these is tested with the released ones as everybody's build tools: to build each sdist with the
+# checkout's would be another thing than what the project tests.
+_BUILDS_OTHERS = frozenset(
+    {"cffi", "cmake", "cython", "editables", "flit-core", "hatch-vcs", "hatchling", "maturin", "meson", "meson-python",
+     "ninja", "numpy", "packaging", "pathspec", "pdm-backend", "pip", "pluggy", "poetry-core", "pybind11",
+     "scikit-build", "scikit-build-core", "setuptools", "setuptools-rust", "setuptools-scm", "tomli",
+     "trove-classifiers", "wheel"}
+)  # fmt: skip
 
 
 class BuildStopped(EnvironmentBuildError):
@@ -214,122 +224,11 @@ def build_hint(text: str) -> str:
     return f"{missing.group(1)} may be missing on this machine" if missing else ""
 
 
-def resolve_lock(room: BuildRoom, recipe: Recipe) -> str:
-    """Return the lock: third parties and build requirements, each with version and hashes, as of the cut-off.
-
-    Raises `EnvironmentBuildError` if they can't be had together.
-    """
-    project = f"{room.testbed}/{recipe.subdir}".rstrip("/")
-    lines = list(recipe.requirements)
-    if recipe.install != "path":
-        extras = f"[{','.join(recipe.extras)}]" if recipe.extras else ""
-        name = f"{recipe.project}{extras} @ file://{project}" if recipe.project else f"{project}{extras}"
-        lines.append(name)
-        lines += [f"{room.testbed}/{folder}" for folder in recipe.beside]
-    source = room.write("requirements.in", "\n".join(lines) + "\n")
-    options = ["--generate-hashes", "--no-header", "--no-annotate", "--quiet", *era_options(recipe)]
-    if recipe.constraints:
-        options += ["-c", room.write("constraints.txt", "\n".join(recipe.constraints) + "\n")]
-    if recipe.overrides:
-        options += ["--override", room.write("overrides.txt", "\n".join(recipe.overrides) + "\n")]
-    if recipe.project:
-        options += ["--no-emit-package", canonicalize_name(recipe.project)]
-    target = f"{room.workdir}/resolved.txt"
-    (room.work / "resolved.txt").unlink(missing_ok=True)
-    compile_ = [room.uv_program, "pip", "compile", "--no-sources", "--python", str(room.interpreter.path)]
-    room.must([*compile_, source, "-o", target, *options], "resolving the packages of the day")
-    packages = _third_parties((room.work / "resolved.txt").read_text(encoding="utf-8"))
-    build = _resolve_build(room, recipe, compile_) if recipe.install != "path" else ""
-    release = _resolve_release(room, recipe, compile_) if recipe.released_files else ""
-    return lock_text(recipe, packages, build, release)
-
-
-def _resolve_release(room: BuildRoom, recipe: Recipe, compile_: list[str]) -> str:
-    """Return the project's own last release before the cut-off, locked. Raises `EnvironmentBuildError` if there is
-    none."""
-    source = room.write("release.in", f"{recipe.project}\n")
-    done, _ = room.run(
-        [*compile_, source, "-o", f"{room.workdir}/release.txt", "--no-deps", "--generate-hashes", "--no-header",
-         "--no-annotate", "--quiet", *era_options(recipe)],
-        what="looking for the project's last release",
-    )  # fmt: skip
-    if done.exit_status != 0:
-        raise EnvironmentBuildError(f"{recipe.project} had no release on {recipe.cutoff[:10]} to take files from")
-    return (room.work / "release.txt").read_text(encoding="utf-8")
-
-
-def _without(resolved: str, names: Mapping[str, str]) -> str:
-    """Return a resolved file without the packages in ``names``."""
-    entries = re.split(r"^(?=\S)", resolved, flags=re.MULTILINE)
-    return "".join(entry for entry in entries if not locked_versions(entry).keys() & names.keys())
-
-
-def _third_parties(resolved: str) -> str:
-    """Return a resolved file without local projects: a name that only ``setup.py`` knows can't be left out before."""
-    entries = re.split(r"^(?=\S)", resolved, flags=re.MULTILINE)
-    return "".join(entry for entry in entries if not re.match(r"(-e\s+)?(\S+\s*@\s*)?(file://|/)", entry))
-
-
-def _resolve_build(room: BuildRoom, recipe: Recipe, compile_: list[str]) -> str:
-    """Return the locked build requirements; what a build back end asks for on top keeps to the cut-off alone."""
-    requires = list(recipe.build_requires) or ["setuptools", "wheel"]
-    if recipe.build_backend.startswith("mesonpy"):
-        requires += ["meson", "ninja"]
-    if recipe.build_backend.startswith(("hatchling", "poetry", "setuptools.build_meta:__legacy__")):
-        requires += ["editables"] if not recipe.build_backend.startswith("setuptools") else ["setuptools", "wheel"]
-    source = room.write("build.in", "\n".join(requires) + "\n")
-    (room.work / "build.txt").unlink(missing_ok=True)
-    done, _ = room.run(
-        [
-            *compile_,
-            source,
-            "-o",
-            f"{room.workdir}/build.txt",
-            "--generate-hashes",
-            "--no-header",
-            "--no-annotate",
-            "--quiet",
-            *era_options(recipe),
-        ],
-        what="resolving the build requirements of the day",
-    )
-    return (room.work / "build.txt").read_text(encoding="utf-8") if done.exit_status == 0 else ""
-
-
-def lock_text(recipe: Recipe, packages: str, build: str, release: str = "") -> str:
-    """Return the text of ``environment.lock``: requirement files with hashes in one."""
-    head = (
-        f"# environment.lock 1: Python {recipe.python}, packages as of {recipe.cutoff}\n"
-        f"# The project itself is installed from its commit, without dependencies.\n"
-    )
-    last = f"{_RELEASE_MARK}\n{release.rstrip()}\n" if release else ""
-    return f"{head}{packages.rstrip()}\n{_BUILD_MARK}\n{build.rstrip()}\n{last}"
-
-
-def split_lock(text: str) -> tuple[str, str, str]:
-    """Return the requirement files that a lock holds: packages, build requirements, the project's last release."""
-    packages, _, rest = text.partition(_BUILD_MARK)
-    build, _, release = rest.partition(_RELEASE_MARK)
-    return packages, build, release
-
-
-def locked_versions(text: str) -> dict[str, str]:
-    """Return what a lock holds: canonical names and their versions."""
-    pinned = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^\]]*\])?==([^\s;\\]+)", re.MULTILINE)
-    return {canonicalize_name(name): version for name, version in pinned.findall(split_lock(text)[0])}
-
-
-def era_options(recipe: Recipe) -> list[str]:
-    """Return uv's options that make every package, build isolation included, that day's."""
-    options = ["--exclude-newer", recipe.cutoff] if recipe.cutoff else []
-    for name, date in sorted(recipe.exceptions.items()):
-        options += ["--exclude-newer-package", f"{name}={date}"]
-    return options
-
-
 def build_venv(room: BuildRoom, recipe: Recipe, lock: str) -> None:
     """Fill the room's venv from ``lock`` and install the project into it. Raises `EnvironmentBuildError`."""
-    packages, build, release = split_lock(lock)
+    packages, build, release, checkout = split_lock(lock)
+    # the lock says where the tree is seen in the sandbox, whatever sandbox it was made with
+    build = build.replace(f"file://{TESTBED}", f"file://{room.testbed}")
     for name in recipe.folders:
         _make_folder(room.tree, name)
     room.must(
@@ -347,39 +246,73 @@ def build_venv(room: BuildRoom, recipe: Recipe, lock: str) -> None:
         *era_options(recipe),
     ]
     room.must(
-        [*install, "--require-hashes", "-r", room.write("environment.txt", packages)], "installing the locked packages"
+        [*install, *build_constraints(room, recipe), "--require-hashes", "-r", room.write("environment.txt", packages)],
+        "installing the locked packages",
     )
+    others = [*(place.partition("[")[0] for place in recipe.beside), *checkout]
     if recipe.install == "path":
         _put_on_path(room, recipe)
+        _install_others(room, recipe, others, install, build)
         return
     if release.strip():
         _take_release(room, recipe, install, release)
     if recipe.build_backend.startswith("mesonpy") and recipe.install != "develop":
         # its editable installs build again whenever they are imported: what builds has to be there then, too
         have = locked_versions(lock)
-        wanted = _without(build, have)
+        wanted = without_packages(build, have)
         if wanted.strip():
             room.must([*install, "-r", room.write("build-beside.txt", wanted)], "installing what builds")
         install.append("--no-build-isolation")
-    for folder in (recipe.subdir, *recipe.beside):
-        _install(room, replace(recipe, subdir=folder), install, build)
+    _install(room, recipe, install, build)
+    _install_others(room, recipe, others, install, build)
 
 
-def _install(room: BuildRoom, recipe: Recipe, install: list[str], build: str) -> None:
+def _install_others(room: BuildRoom, recipe: Recipe, places: Sequence[str], install: Sequence[str], build: str) -> None:
+    """Install further projects and archives of the checkout, the projects editable, each with its own back end."""
+    for place in dict.fromkeys(places):
+        if not (room.tree / place).is_dir():
+            room.must([*install, f"{room.testbed}/{place}"], f"installing {place} of the checkout")
+            continue
+        declared = read_declared(FolderFiles(room.tree), place)
+        project = replace(
+            recipe, subdir=place, project=declared.name, install="editable",
+            build_requires=tuple(declared.build_requires), build_backend=declared.build_backend,
+        )  # fmt: skip
+        _install(room, project, install, build)
+
+
+def _install(room: BuildRoom, recipe: Recipe, install: Sequence[str], build: str) -> None:
     """Install the package in the recipe's folder of the tree, editable and without dependencies."""
     project = f"{room.testbed}/{recipe.subdir}".rstrip("/")
     if recipe.install == "develop" or _before_editables(recipe, build):
         _develop(room, recipe, build, project, first=None)
         return
-    constraints = ["--build-constraints", room.write("build-constraints.txt", build)] if build.strip() else []
-    done, text = room.run([*install, *constraints, "-e", project], what="installing the project")
+    what = f"installing {recipe.subdir or 'the project'}"
+    done, text = room.run([*install, *build_constraints(room, recipe, build), "-e", project], what=what)
     if done.exit_status == 0:
         return
     has_setup = (room.tree / recipe.subdir / "setup.py").exists()
     if "setuptools" in recipe.build_backend or (has_setup and _NO_EDITABLE.search(text)):
-        _develop(room, recipe, build, project, first=build_error("installing the project", done, text))
+        _develop(room, recipe, build, project, first=build_error(what, done, text))
     else:
-        raise build_error("installing the project", done, text)
+        raise build_error(what, done, text)
+
+
+def local_urls(room: BuildRoom, recipe: Recipe) -> dict[str, str]:
+    """Return where a command finds the names that the checkout provides: as ``file:`` addresses, the project's too."""
+    places = dict(recipe.siblings)
+    if recipe.project and recipe.install != "path":
+        places[canonicalize_name(recipe.project)] = recipe.subdir
+    return {name: f"file://{quote(f'{room.testbed}/{place}'.rstrip('/'))}" for name, place in places.items()}
+
+
+def build_constraints(room: BuildRoom, recipe: Recipe, build: str = "") -> list[str]:
+    """Return uv's options for what builds: locked versions, and the checkout's own projects under their names."""
+    lines = [f"{name} @ {url}" for name, url in local_urls(room, recipe).items() if name not in _BUILDS_OTHERS]
+    own = {line.partition(" ")[0] for line in lines}
+    locked = without_packages(build, own)
+    text = "\n".join([locked.strip(), *lines]).strip()
+    return ["--build-constraints", room.write("build-constraints.txt", f"{text}\n")] if text else []
 
 
 def _make_folder(tree: Path, name: str) -> None:
@@ -437,6 +370,7 @@ def install_build_requirements(room: BuildRoom, recipe: Recipe, build: str, targ
             "--target",
             target,
             *era_options(recipe),
+            *build_constraints(room, recipe),
             "-r",
             wanted,
         ],

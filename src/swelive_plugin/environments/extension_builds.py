@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import os
 import re
-import sys
 from collections.abc import Collection
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -19,16 +18,14 @@ from packaging.utils import canonicalize_name
 
 from swelive_plugin.core.extension_modules import Compiled, is_artefact
 from swelive_plugin.environments import SYSTEM_PATH, TESTBED, VENV, Environment
-from swelive_plugin.environments.build import BuildRoom, install_build_requirements, site_folders, split_lock
+from swelive_plugin.environments.build import BuildRoom, install_build_requirements, site_folders
+from swelive_plugin.environments.lock import split_lock
 from swelive_plugin.errors import EnvironmentBuildError
+from swelive_plugin.recipes.listing import FolderFiles
 from swelive_plugin.recipes.recipe import Recipe
+from swelive_plugin.recipes.toml import parse_toml, table
 from swelive_plugin.sandbox import Mount, Sandbox
 from swelive_plugin.workspace.checkout import remove_tree
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 __all__ = [
     "BUILD_ENV",
@@ -102,7 +99,7 @@ def keep_compiled(
     if site and room.prefix != VENV:
         return replace(compiled, how="none", note="compiled modules lie in the environment: it needs the sandbox")
     if compiled.how in ("setuptools", "hook"):
-        _, build, _ = split_lock(lock)
+        build = split_lock(lock).build
         try:
             target = room.mount(folder / _FOLDER, BUILD_ENV)
             install_build_requirements(room, recipe, build, target)
@@ -148,12 +145,14 @@ def _install_what_it_asks_for(room: BuildRoom, recipe: Recipe, target: str) -> N
 
 
 def recipe_paths(tree: Path, recipe: Recipe) -> tuple[str, ...]:
-    """Return the ``backend-path`` of a project whose build back end lies in its own tree."""
+    """Return the ``backend-path`` of a project whose build back end lies in the tree, be it a patched one."""
+    name = f"{recipe.subdir}/pyproject.toml".lstrip("/")
     try:
-        data = tomllib.loads((tree / recipe.subdir / "pyproject.toml").read_text("utf-8"))
-        return tuple(str(item) for item in data["build-system"]["backend-path"])
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        data = parse_toml(FolderFiles(tree).read(name) or "")
+    except ValueError:
         return ()
+    paths = table(data, "build-system").get("backend-path")
+    return tuple(map(str, paths)) if isinstance(paths, list) else ()
 
 
 def _how(room: BuildRoom, recipe: Recipe, artefacts: tuple[str, ...]) -> Compiled:

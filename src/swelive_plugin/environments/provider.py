@@ -26,7 +26,6 @@ from swelive_plugin.environments.build import (
     environment_key,
     interpreter_mounts,
     layout_of,
-    resolve_lock,
     site_folders,
 )
 from swelive_plugin.environments.extension_builds import (
@@ -38,14 +37,16 @@ from swelive_plugin.environments.extension_builds import (
 )
 from swelive_plugin.environments.interpreters import Interpreter, find_interpreters, no_interpreter
 from swelive_plugin.environments.repair import repaired
+from swelive_plugin.environments.resolve import resolve_lock
 from swelive_plugin.environments.search import SEARCHED_BY, Attempt, Found, search
 from swelive_plugin.environments.store import Choice, Store, atomic_write, free_mib, make_read_only, settle_times
 from swelive_plugin.environments.uv import find_uv
 from swelive_plugin.errors import EnvironmentBuildError, InfraError, NoInterpreter, UsageError
 from swelive_plugin.recipes.declared import read_declared
+from swelive_plugin.recipes.discovery import discover
 from swelive_plugin.recipes.era import parse_minor
 from swelive_plugin.recipes.listing import FolderFiles
-from swelive_plugin.recipes.recipe import Recipe, discover, recipe_from_toml, recipe_to_toml
+from swelive_plugin.recipes.recipe import Recipe, recipe_from_toml, recipe_to_toml
 from swelive_plugin.sandbox import Mount, Sandbox
 from swelive_plugin.workspace.checkout import export_tree, remove_tree
 from swelive_plugin.workspace.git import run_git

@@ -14,7 +14,8 @@ from packaging.utils import canonicalize_name
 
 from swelive_plugin._version import __version__
 from swelive_plugin.environments import Environment, Trial
-from swelive_plugin.environments.build import BuildStopped, locked_versions
+from swelive_plugin.environments.build import BuildStopped
+from swelive_plugin.environments.lock import locked_versions
 from swelive_plugin.errors import EnvironmentBuildError
 from swelive_plugin.recipes.era import parse_minor
 from swelive_plugin.recipes.known_names import FIXTURES, INI_KEYS, MARKERS, OPTIONS

@@ -5,8 +5,7 @@ from __future__ import annotations
 import ast
 import configparser
 import re
-import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,21 +13,19 @@ from packaging.utils import canonicalize_name
 
 from swelive_plugin.recipes.era import Minor, parse_minor
 from swelive_plugin.recipes.listing import RepoFiles
-from swelive_plugin.recipes.requirements import from_line, from_poetry
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from swelive_plugin.recipes.requirements import LocalPath, from_line, from_poetry, poetry_specifier
+from swelive_plugin.recipes.toml import read_toml, table
 
 __all__ = ["Declared", "read_declared"]
 
 
 @dataclass
 class Declared:
-    """A project's own word: name, interpreter range, extras, groups, build system.
+    """What packaging files say: name, interpreter range, extras, groups, build system.
 
-    An extra whose content can't be known without running ``setup.py`` has the value ``None``.
+    An extra whose content can't be known without running ``setup.py`` has the value ``None``. ``packaged``: there is
+    something to install. ``dependencies`` are those of a project that its tool never installs (a uv workspace's root).
+    ``local`` are the paths that dependencies are taken from, as seen from ``folder``.
     """
 
     folder: str = ""
@@ -42,6 +39,7 @@ class Declared:
     build_requires: list[str] = field(default_factory=lambda: ["setuptools", "wheel"])
     build_backend: str = "setuptools.build_meta:__legacy__"
     dependencies: list[str] = field(default_factory=list)
+    local: list[LocalPath] = field(default_factory=list)
     scm_version: bool = False
     broken: list[str] = field(default_factory=list)
     pyproject: Mapping[str, Any] = field(default_factory=dict)
@@ -52,11 +50,9 @@ def read_declared(files: RepoFiles, folder: str = "") -> Declared:
     prefix = f"{folder}/" if folder else ""
     declared = Declared(folder=folder)
     text = files.read(f"{prefix}pyproject.toml")
-    if text is not None:
-        try:
-            declared.pyproject = tomllib.loads(text)
-        except (tomllib.TOMLDecodeError, RecursionError) as error:
-            declared.broken.append(f"{prefix}pyproject.toml: {error}")
+    declared.pyproject, problem = read_toml(files, f"{prefix}pyproject.toml")
+    if problem:
+        declared.broken.append(problem)
     _pyproject(declared, declared.pyproject)
     setup_cfg = files.read(f"{prefix}setup.cfg")
     if setup_cfg is not None:
@@ -78,63 +74,91 @@ def read_declared(files: RepoFiles, folder: str = "") -> Declared:
     return declared
 
 
-def _table(value: Any, *keys: str) -> dict[str, Any]:
-    for key in keys:
-        value = value.get(key) if isinstance(value, dict) else None
-    return value if isinstance(value, dict) else {}
-
-
-def _lines(value: Any) -> list[str]:
+def _lines(declared: Declared, value: Any) -> list[str]:
+    """Return the requirements among a list's items; the paths among them are added to what is ``local``."""
     items = value if isinstance(value, (list, tuple)) else [value] if isinstance(value, str) else []
-    return [line for item in items if isinstance(item, str) for line in from_line(item).requirements]
+    lines: list[str] = []
+    for item in items:
+        wanted = from_line(item) if isinstance(item, str) else None
+        if wanted is not None:
+            lines += wanted.requirements
+            declared.local += wanted.local
+    return lines
 
 
 def _pyproject(declared: Declared, data: Mapping[str, Any]) -> None:
-    build = _table(data, "build-system")
+    build = table(data, "build-system")
     if build:
         requires = build.get("requires")
         declared.build_requires = [str(item) for item in requires] if isinstance(requires, list) else []
         declared.build_backend = str(build.get("build-backend") or "setuptools.build_meta:__legacy__")
-    project, tool = _table(data, "project"), _table(data, "tool")
+    project, tool = table(data, "project"), table(data, "tool")
     if project.get("name"):
-        declared.name, declared.packaged = str(project["name"]), True
+        declared.name, declared.packaged = str(project["name"]), _is_installed(data)
         declared.requires_python = str(project.get("requires-python") or "")
-        declared.dependencies = _lines(project.get("dependencies"))
+        declared.dependencies = _lines(declared, project.get("dependencies"))
         _classifiers(declared, project.get("classifiers"))
-        for extra, lines in _table(project, "optional-dependencies").items():
-            declared.extras[extra] = _lines(lines)
-        if "optional-dependencies" in (project.get("dynamic") or ()):
-            for extra in _table(tool, "setuptools", "dynamic", "optional-dependencies"):
+        for extra, lines in table(project, "optional-dependencies").items():
+            declared.extras[extra] = _lines(declared, lines)
+        if "optional-dependencies" in _items(project.get("dynamic")):
+            for extra in table(tool, "setuptools", "dynamic", "optional-dependencies"):
                 declared.extras.setdefault(extra, None)
-    _poetry(declared, _table(tool, "poetry"))
-    flit = _table(tool, "flit", "metadata")
+    _poetry(declared, table(tool, "poetry"))
+    flit = table(tool, "flit", "metadata")
     if flit and not declared.name:
         declared.name, declared.packaged = str(flit.get("dist-name") or flit.get("module") or ""), True
         declared.requires_python = str(flit.get("requires-python") or "")
-        for extra, lines in _table(flit, "requires-extra").items():
-            declared.extras[extra] = _lines(lines)
+        for extra, lines in table(flit, "requires-extra").items():
+            declared.extras[extra] = _lines(declared, lines)
     _groups(declared, data, tool)
+    for name, source in table(tool, "uv", "sources").items():
+        for item in source if isinstance(source, list) else [source]:
+            _add_path(declared, name, item)
+
+
+def _items(value: Any) -> Iterable[Any]:
+    return value if isinstance(value, (list, tuple, set)) else ()
+
+
+def _is_installed(data: Mapping[str, Any]) -> bool:
+    """Whether the project's own tool installs it: uv, poetry and pdm each have a way to say that it is no package."""
+    tool = table(data, "tool")
+    package = table(tool, "uv").get("package")
+    if package is False or table(tool, "poetry").get("package-mode") is False:
+        return False
+    if table(tool, "pdm").get("distribution") is False:
+        return False
+    return bool(package) or "build-system" in data or not table(tool, "uv", "workspace")
+
+
+def _add_path(declared: Declared, name: str, value: Any) -> None:
+    """Add the path that an entry of a dependency table (poetry, Pipfile, uv's sources) takes a package from."""
+    for item in value if isinstance(value, list) else [value]:
+        path = item.get("path", item.get("file")) if isinstance(item, dict) else None
+        if isinstance(path, str):
+            below = item.get("subdirectory")
+            declared.local.append(LocalPath(f"{path}/{below}" if isinstance(below, str) else path, name))
 
 
 def _groups(declared: Declared, data: Mapping[str, Any], tool: Mapping[str, Any]) -> None:
-    groups = _table(data, "dependency-groups")
+    groups = table(data, "dependency-groups")
     for name in groups:
-        declared.groups[name] = _pep735(groups, name, ())
-    for name, lines in _table(tool, "pdm", "dev-dependencies").items():
-        declared.groups.setdefault(name, []).extend(_lines(lines))
-    if "dev-dependencies" in _table(tool, "uv"):
-        declared.groups.setdefault("dev", []).extend(_lines(tool["uv"]["dev-dependencies"]))
-    for name, env in _table(tool, "hatch", "envs").items():
+        declared.groups[name] = _lines(declared, _pep735(groups, name, ()))
+    for name, lines in table(tool, "pdm", "dev-dependencies").items():
+        declared.groups.setdefault(name, []).extend(_lines(declared, lines))
+    if "dev-dependencies" in table(tool, "uv"):
+        declared.groups.setdefault("dev", []).extend(_lines(declared, tool["uv"]["dev-dependencies"]))
+    for name, env in table(tool, "hatch", "envs").items():
         if isinstance(env, dict):
-            lines = _lines(env.get("dependencies")) + _lines(env.get("extra-dependencies"))
-            for feature in env.get("features") or ():
+            lines = _lines(declared, env.get("dependencies")) + _lines(declared, env.get("extra-dependencies"))
+            for feature in _items(env.get("features")):
                 lines += declared.extras.get(str(feature)) or []
             if lines:
                 declared.groups.setdefault(f"hatch-{name}", []).extend(lines)
 
 
 def _pep735(groups: Mapping[str, Any], name: str, trail: tuple[str, ...]) -> list[str]:
-    """Return a dependency group's lines with its includes (PEP 735); a cycle ends where it closes."""
+    """Return a dependency group's items with its includes (PEP 735); a cycle ends where it closes."""
     wanted = canonicalize_name(name)
     real = next((key for key in groups if canonicalize_name(key) == wanted), None)
     if real is None or wanted in trail:
@@ -142,7 +166,7 @@ def _pep735(groups: Mapping[str, Any], name: str, trail: tuple[str, ...]) -> lis
     lines: list[str] = []
     for item in groups[real] if isinstance(groups[real], list) else ():
         if isinstance(item, str):
-            lines += from_line(item).requirements
+            lines.append(item)
         elif isinstance(item, dict) and isinstance(item.get("include-group"), str):
             lines += _pep735(groups, item["include-group"], (*trail, wanted))
     return lines
@@ -151,9 +175,11 @@ def _pep735(groups: Mapping[str, Any], name: str, trail: tuple[str, ...]) -> lis
 def _poetry(declared: Declared, poetry: Mapping[str, Any]) -> None:
     if not poetry:
         return
-    main = _table(poetry, "dependencies")
+    main = table(poetry, "dependencies")
+    for name, value in main.items():
+        _add_path(declared, name, value)
     if not declared.name and poetry.get("name"):
-        declared.name, declared.packaged = str(poetry["name"]), True
+        declared.name, declared.packaged = str(poetry["name"]), poetry.get("package-mode") is not False
         declared.requires_python = _python_range(main.get("python"))
         _classifiers(declared, poetry.get("classifiers"))
         declared.dependencies = [
@@ -162,25 +188,26 @@ def _poetry(declared: Declared, poetry: Mapping[str, Any]) -> None:
             if not (isinstance(value, dict) and value.get("optional"))
             for line in from_poetry(name, value)
         ]
-        for extra, names in _table(poetry, "extras").items():
-            found = [line for name in names for line in from_poetry(str(name), main.get(str(name), "*"))]
-            declared.extras.setdefault(extra, found)
-    old = {"dev": {"dependencies": _table(poetry, "dev-dependencies")}} if "dev-dependencies" in poetry else {}
-    for group, body in [*_table(poetry, "group").items(), *old.items()]:
-        lines = [line for name, value in _table(body, "dependencies").items() for line in from_poetry(name, value)]
+        for extra, names in table(poetry, "extras").items():
+            lines = [line for name in _items(names) for line in from_poetry(str(name), main.get(str(name), "*"))]
+            declared.extras.setdefault(extra, lines)
+    old = {"dev": {"dependencies": table(poetry, "dev-dependencies")}} if "dev-dependencies" in poetry else {}
+    for group, body in [*table(poetry, "group").items(), *old.items()]:
+        lines = []
+        for name, value in table(body, "dependencies").items():
+            lines += from_poetry(name, value)
+            _add_path(declared, name, value)
         declared.groups.setdefault(group, []).extend(lines)
 
 
 def _python_range(value: Any) -> str:
-    from swelive_plugin.recipes.requirements import poetry_specifier
-
     if isinstance(value, dict):
         value = value.get("version")
     return poetry_specifier(value) if isinstance(value, str) else ""
 
 
 def _classifiers(declared: Declared, value: Any) -> None:
-    for item in value if isinstance(value, (list, tuple, set)) else ():
+    for item in _items(value):
         found = re.fullmatch(r"Programming Language :: Python :: (3\.\d+)", str(item).strip())
         minor = parse_minor(found.group(1)) if found else None
         if minor:
@@ -204,25 +231,25 @@ def _setup_cfg(declared: Declared, text: str, where: str) -> None:
             ).splitlines(),
         )
     declared.requires_python = declared.requires_python or parser.get("options", "python_requires", fallback="").strip()
-    declared.dependencies += _cfg_lines(parser.get("options", "install_requires", fallback=""))
-    declared.tests_require += _cfg_lines(parser.get("options", "tests_require", fallback=""))
+    declared.dependencies += _cfg_lines(declared, parser.get("options", "install_requires", fallback=""))
+    declared.tests_require += _cfg_lines(declared, parser.get("options", "tests_require", fallback=""))
     if parser.has_section("options.extras_require"):
         for extra, lines in parser.items("options.extras_require"):
-            declared.extras.setdefault(extra, _cfg_lines(lines))
+            declared.extras.setdefault(extra, _cfg_lines(declared, lines))
     if parser.has_section("extras"):  # pbr
         for extra, lines in parser.items("extras"):
-            declared.extras.setdefault(extra, _cfg_lines(lines))
+            declared.extras.setdefault(extra, _cfg_lines(declared, lines))
 
 
-def _cfg_lines(text: str) -> list[str]:
-    return [line for raw in text.replace(";\n", "\n").splitlines() for line in from_line(raw).requirements]
+def _cfg_lines(declared: Declared, text: str) -> list[str]:
+    return _lines(declared, text.replace(";\n", "\n").splitlines())
 
 
 def _setup_py(declared: Declared, text: str, where: str) -> None:
     try:
         tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError) as error:
-        declared.broken.append(f"{where}: {error}")
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        declared.broken.append(f"{where}: {error or 'nested too deeply'}")
         return
     names: dict[str, ast.expr] = {}
     for node in ast.walk(tree):
@@ -260,7 +287,7 @@ def _setup_keyword(
             items += list(added.get(node.id, {}).items())
         for extra, lines in items:
             value = _value(lines, names)
-            declared.extras.setdefault(extra, None if value is None else _lines(value))
+            declared.extras.setdefault(extra, None if value is None else _lines(declared, value))
         return
     value = _value(node, names)
     if value is None:
@@ -272,11 +299,11 @@ def _setup_keyword(
     elif key == "classifiers":
         _classifiers(declared, value.splitlines() if isinstance(value, str) else value)
     elif key == "tests_require":
-        declared.tests_require += _lines(value)
+        declared.tests_require += _lines(declared, value)
     elif key == "install_requires":
-        declared.dependencies += _lines(value)
+        declared.dependencies += _lines(declared, value)
     elif key == "setup_requires":
-        declared.build_requires += [line for line in _lines(value) if line not in declared.build_requires]
+        declared.build_requires += [line for line in _lines(declared, value) if line not in declared.build_requires]
 
 
 def _dict_items(node: ast.expr, names: dict[str, ast.expr]) -> list[tuple[str, ast.expr]]:

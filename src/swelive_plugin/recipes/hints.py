@@ -91,29 +91,23 @@ def read_hints(files: RepoFiles, folder: str = "") -> Hints:
             or _OTHER_JOB.search(posixpath.basename(path).rsplit(".", 1)[0])
         ):
             continue
-        before = (
-            len(hints.wanted.requirements)
-            + len(hints.wanted.extras)
-            + len(hints.wanted.files)
-            + len(hints.wanted.groups)
-        )
+        before = _size(hints.wanted)
         for line in _commands(text, path):
             _read_command(line, hints, posixpath.dirname(path) if "/" in path and not path.startswith(".") else "")
         hints.tested |= _matrix(text)
         hints.folders += [name for name in _made_folders(text) if name not in hints.folders]
-        after = (
-            len(hints.wanted.requirements)
-            + len(hints.wanted.extras)
-            + len(hints.wanted.files)
-            + len(hints.wanted.groups)
-        )
-        if after > before:
+        if _size(hints.wanted) > before:
             hints.sources.append(path)
     _tox(files, prefix, hints)
     version = files.read(f"{prefix}.python-version")
     if version:
         hints.tested |= {minor for line in version.split() if (minor := parse_minor(line))}
     return hints
+
+
+def _size(wanted: Wanted) -> int:
+    lists = (wanted.requirements, wanted.extras, wanted.files, wanted.groups)
+    return sum(len(each) for each in lists) + len(wanted.local)
 
 
 def _commands(text: str, path: str) -> Iterator[str]:
@@ -139,7 +133,7 @@ def _session_installs(text: str) -> Iterator[str]:
     """Yield nox's ``session.install(...)`` calls as pip commands: only their literal arguments can be known."""
     try:
         tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return
     for function in ast.walk(tree):
         if not isinstance(function, (ast.FunctionDef, ast.Module)) or isinstance(function, ast.Module):
@@ -190,7 +184,9 @@ def _pip_arguments(words: list[str], cwd: str) -> Wanted:
                 posixpath.normpath(posixpath.join(cwd, word.removeprefix("--requirement=").removeprefix("-r")))
             )
         elif word in ("-e", "--editable"):
-            continue
+            if index + 1 < len(words) and "://" not in words[index + 1]:
+                wanted.add(from_line(f"-e {words[index + 1]}"))
+                skip = True
         elif word == "--group" and index + 1 < len(words):
             wanted.groups.append(words[index + 1].rsplit(":", 1)[-1])
             skip = True
@@ -293,8 +289,9 @@ def _tox_wanted(parser: configparser.ConfigParser, section: str) -> Wanted:
         option = re.match(r"^(-r|--requirement)[\s=]*(\S+)", line)
         if option:
             wanted.files.append(posixpath.normpath(re.sub(r"\{(?:toxinidir|tox_root)\}/?", "", option.group(2))))
-        elif "{" not in line.split(";")[0]:
-            wanted.requirements.extend(from_line(line).requirements)
+        elif "{" not in re.sub(r"\{(?:toxinidir|tox_root)\}", "", line.split(";")[0]):
+            one = from_line(line)
+            wanted.add(Wanted(requirements=one.requirements, extras=one.extras, local=one.local))
     for key, target in (("extras", wanted.extras), ("dependency_groups", wanted.groups)):
         for word in re.split(r"[\s,]+", parser.get(section, key, fallback="")):
             if re.fullmatch(r"[A-Za-z0-9._-]+", word) and word not in target:

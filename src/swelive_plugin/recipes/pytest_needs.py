@@ -12,11 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from swelive_plugin.recipes.known_names import FIXTURES, INI_KEYS, MARKERS, MODULES, NAMESPACES, OPTIONS
 from swelive_plugin.recipes.listing import RepoFiles
 from swelive_plugin.recipes.requirements import from_line
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from swelive_plugin.recipes.toml import read_toml, table
 
 __all__ = ["distribution_of", "imports_of", "needs_of_configuration", "needs_of_tests", "own_names"]
 
@@ -37,8 +33,8 @@ def distribution_of(module: str) -> str:
 def needs_of_configuration(files: RepoFiles, folder: str = "") -> dict[str, str]:
     """Return the plugins that pytest's configuration in ``folder`` names, each with the reason."""
     found: dict[str, str] = {}
-    for where, table in _configurations(files, f"{folder}/" if folder else ""):
-        for key, value in table.items():
+    for where, settings in _configurations(files, f"{folder}/" if folder else ""):
+        for key, value in settings.items():
             plugin = INI_KEYS.get(key.lower(), "")
             if plugin:
                 found.setdefault(plugin, f"{where}: {key}")
@@ -46,7 +42,7 @@ def needs_of_configuration(files: RepoFiles, folder: str = "") -> dict[str, str]
                 for line in value.split():
                     for requirement in from_line(line).requirements:
                         found.setdefault(requirement, f"{where}: required_plugins")
-        for plugin, option in _option_plugins(table.get("addopts", "").split()):
+        for plugin, option in _option_plugins(settings.get("addopts", "").split()):
             found.setdefault(plugin, f"{where}: addopts has {option}")
     return found
 
@@ -87,12 +83,9 @@ def _configurations(files: RepoFiles, prefix: str) -> Iterator[tuple[str, dict[s
         if parser.has_section(section):
             yield prefix + name, dict(parser.items(section))
     for name in ("pyproject.toml", "pytest.toml"):
-        try:
-            data = tomllib.loads(files.read(prefix + name) or "")
-        except (tomllib.TOMLDecodeError, RecursionError):
-            continue
-        tool = data.get("tool", {}).get("pytest", {})
-        options = tool.get("ini_options", tool) if isinstance(tool, dict) else {}
+        data, _ = read_toml(files, prefix + name)
+        tool = table(data, "pytest") if name == "pytest.toml" else table(data, "tool", "pytest")
+        options = tool.get("ini_options", tool)
         if isinstance(options, dict) and options:
             flat = {k: " ".join(map(str, v)) if isinstance(v, list) else str(v) for k, v in options.items()}
             yield prefix + name, flat
@@ -133,15 +126,9 @@ def imports_of(text: str) -> list[str]:
     """Return the modules that a file imports at module level, unconditionally, or in part (an added hunk): by lines."""
     try:
         tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
-        return re.findall(
-            r"^(?:from\s+([A-Za-z_][\w.]*)\s+import|import\s+([A-Za-z_][\w.]*))", text, re.MULTILINE
-        ) and [
-            left or right
-            for left, right in re.findall(
-                r"^(?:from\s+([A-Za-z_][\w.]*)\s+import|import\s+([A-Za-z_][\w.]*))", text, re.MULTILINE
-            )
-        ]
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        pattern = r"^(?:from\s+([A-Za-z_][\w.]*)\s+import|import\s+([A-Za-z_][\w.]*))"
+        return [left or right for left, right in re.findall(pattern, text, re.MULTILINE)]
     found: list[str] = []
     for node in tree.body:
         if isinstance(node, ast.Import):

@@ -14,12 +14,28 @@ from packaging.utils import canonicalize_name
 
 from swelive_plugin.recipes.listing import RepoFiles
 
-__all__ = ["Wanted", "from_line", "from_poetry", "loosened", "name_of", "read_requirement_file"]
+__all__ = [
+    "LocalPath", "Wanted", "from_line", "from_poetry", "is_name", "loosened", "merged", "name_of", "poetry_specifier",
+    "read_requirement_file", "split_command", "unpinned",
+]  # fmt: skip
 
 _OPTION = re.compile(r"\s+(--hash|--global-option|--install-option|--config-settings?)[=\s]\S+")
 _COMMENT = re.compile(r"(^|\s)#.*$")
-_VCS = re.compile(r"^(git|hg|svn|bzr)\+|^https?://|^file:|^ssh:")
+_VCS = re.compile(r"^(git|hg|svn|bzr)\+|^https?://|^ssh:|^git@")
+# what stands for the project's root in a path: variables of pip and pdm, hatch's and tox's own
+_ROOT = re.compile(r"^/?(?:\$\{?\w+\}?|\{(?:root(?::uri)?|toxinidir|tox_root)\})(?=/|$)")
+_PATH_START = re.compile(r"\.{1,2}(?:/|\[|$)|/|\$\{?\w+\}?(?:/|\[|$)|\{(?:root|toxinidir|tox_root)|file:")
+_INNER_PATH = re.compile(r"[\w.+-]+(?:/[\w.+-]+)+/?(?:\[[^\]]*\])?|[\w.+-]+\.whl")
 _NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+
+
+@dataclass(frozen=True)
+class LocalPath:
+    """A project or archive that is named by its path: the path as written, the name and extras where they are told."""
+
+    path: str
+    name: str = ""
+    extras: tuple[str, ...] = ()
 
 
 @dataclass
@@ -27,7 +43,8 @@ class Wanted:
     """What some file or command wants installed.
 
     ``requirements`` and ``constraints`` are PEP 508 strings; ``extras`` and ``groups`` are the project's own;
-    ``files`` are requirement files to read; ``dropped`` says what can't be had and why.
+    ``files`` are requirement files to read; ``local`` are paths of the checkout, as seen from the folder where the
+    command runs; ``dropped`` says what can't be had and why.
     """
 
     requirements: list[str] = field(default_factory=list)
@@ -35,15 +52,21 @@ class Wanted:
     extras: list[str] = field(default_factory=list)
     groups: list[str] = field(default_factory=list)
     files: list[str] = field(default_factory=list)
+    local: list[LocalPath] = field(default_factory=list)
     dropped: list[str] = field(default_factory=list)
     all_extras: bool = False
 
     def add(self, other: Wanted) -> None:
         """Take over what ``other`` wants."""
-        for name in ("requirements", "constraints", "extras", "groups", "files", "dropped"):
-            mine: list[str] = getattr(self, name)
+        for name in ("requirements", "constraints", "extras", "groups", "files", "local", "dropped"):
+            mine: list[Any] = getattr(self, name)
             mine.extend(item for item in getattr(other, name) if item not in mine)
         self.all_extras = self.all_extras or other.all_extras
+
+
+def is_name(text: str) -> bool:
+    """Whether a text can be the name of a distribution."""
+    return bool(_NAME.match(text))
 
 
 def name_of(requirement: str) -> str:
@@ -65,27 +88,40 @@ def loosened(requirement: str) -> str:
     return str(parsed)
 
 
+def unpinned(requirement: str) -> str:
+    """Return the requirement without any version: the name, its extras and its marker stay."""
+    try:
+        parsed = Requirement(requirement)
+    except InvalidRequirement:
+        return requirement
+    parsed.specifier = type(parsed.specifier)()
+    return str(parsed)
+
+
 def from_line(line: str) -> Wanted:
     """Return what one line of a requirement file, or one argument of ``pip install``, asks for.
 
-    Local projects (``-e .[test]``) become extras; addresses become the plain name where they tell one, since no
-    registry's cut-off holds for them.
+    The project itself (``-e .[test]``) becomes its extras, other paths become ``local``, and their name is asked for
+    where they tell one; addresses become the plain name where they tell one, since no registry's cut-off holds for
+    them.
     """
     wanted = Wanted()
     text = _OPTION.sub("", _COMMENT.sub("", line)).strip().rstrip("\\").strip()
-    text = re.sub(r"^(-e|--editable)[\s=]*", "", text).strip()
+    bare = re.sub(r"^(-e|--editable)[\s=]*", "", text).strip()
+    editable, text = bare != text, bare
     if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"":
         text = text[1:-1].strip()
     if not text or text.startswith("-"):
         return wanted
-    local = re.fullmatch(
-        r"(?:file://)?(\.{1,2}(?:/[^\[\]]*)?|/[^\[\]]*|\$\{?\w+\}?(?:/[^\[\]]*)?)(?:\[([^\]]*)\])?/?", text
-    )
-    if local:
-        if local.group(2):
-            wanted.extras.extend(part.strip() for part in local.group(2).split(",") if part.strip())
-        elif local.group(1).rstrip("/") not in (".", "..", ""):
-            wanted.dropped.append(f"{text}: a local path")
+    local = _local_path(text, editable=editable)
+    if local is not None:
+        extras = f"[{','.join(local.extras)}]" if local.extras else ""
+        if posixpath.normpath(local.path) in (".", ".."):
+            wanted.extras.extend(local.extras)
+        else:
+            wanted.local.append(local)
+            if local.name:
+                wanted.requirements.append(f"{local.name}{extras}")
         return wanted
     head, _, address = (
         text.partition("@") if " @ " in text or re.match(r"^[\w.\[\],-]+@\s*\w+[+:]", text) else ("", "", "")
@@ -108,6 +144,28 @@ def from_line(line: str) -> Wanted:
     return wanted
 
 
+def _local_path(text: str, *, editable: bool) -> LocalPath | None:
+    """Return the path of the checkout that a requirement means; ``None`` where it means something else."""
+    text = re.split(r"\s+;|;\s", text)[0].strip()
+    named = re.match(r"([A-Za-z0-9][\w.-]*)\s*(?:\[([^\]]*)\])?\s*@\s*(.+)$", text)
+    if named and (_PATH_START.match(named.group(3)) is None or _VCS.match(text)):
+        return None
+    name, extras, path = named.groups() if named else ("", "", text)
+    if _VCS.match(path) or not (named or editable or _PATH_START.match(path) or _INNER_PATH.fullmatch(path)):
+        return None
+    path, _, fragment = path.partition("#")
+    egg = re.search(r"egg=([A-Za-z0-9][\w.-]*)", fragment)
+    below = re.search(r"subdirectory=([^&\s]+)", fragment)
+    ending = re.search(r"\[([^\]]*)\]/?$", path)
+    if ending:
+        path, extras = path[: ending.start()], ending.group(1)
+    path = re.sub(r"^file:(?://)?(?:localhost(?=/))?", "", path)
+    path = _ROOT.sub(".", path)
+    path = f"{path}/{below.group(1)}" if below else path
+    listed = tuple(part.strip() for part in (extras or "").split(",") if part.strip())
+    return LocalPath(path.rstrip("/") or path, name or (egg.group(1) if egg else ""), listed)
+
+
 def _name_in_address(address: str) -> str:
     wheel = re.search(r"/([A-Za-z0-9._]+)-\d[^/]*\.(?:whl|tar\.gz|zip)", address)
     if wheel:
@@ -125,7 +183,7 @@ def read_requirement_file(files: RepoFiles, path: str, *, seen: set[str] | None 
     seen.add(path)
     text = files.read(path)
     if text is None:
-        wanted.dropped.append(f"{path}: not there")
+        wanted.dropped.append(f"{path}: absent, too large, or no text")
         return wanted
     for line in re.sub(r"\\\s*\n", " ", text).splitlines():
         bare = _COMMENT.sub("", line).strip()
@@ -134,10 +192,10 @@ def read_requirement_file(files: RepoFiles, path: str, *, seen: set[str] | None 
         option = re.match(r"^(-r|--requirement|-c|--constraint)[\s=]*(\S+)", bare)
         if option:
             inner = posixpath.normpath(posixpath.join(posixpath.dirname(path), option.group(2).strip("'\"")))
-            found = read_requirement_file(files, inner, seen=seen)
+            inside = read_requirement_file(files, inner, seen=seen)
             if option.group(1) in ("-c", "--constraint"):
-                found = Wanted(constraints=found.requirements + found.constraints, dropped=found.dropped)
-            wanted.add(found)
+                inside = Wanted(constraints=inside.requirements + inside.constraints, dropped=inside.dropped)
+            wanted.add(inside)
         elif re.match(r"^(-i|--index-url|--extra-index-url|-f|--find-links|--trusted-host)\b", bare):
             wanted.dropped.append(f"{path}: an index of its own is not used")
         else:
