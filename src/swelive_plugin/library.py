@@ -25,7 +25,7 @@ __all__ = ["scope_note", "score_file", "score_run"]
 
 def score_file(
     instance: Instance,
-    path: Path,
+    path: str | Path,
     *,
     kind: str | None = None,
     policy: str = "swelive",
@@ -38,7 +38,7 @@ def score_file(
     plugin's); without one it is recognised. ``root`` is the checkout's path in that run. Raises `UsageError` for a file
     that can't be read and for unknown names.
     """
-    return _score(instance, path, kind, policy_named(policy), scope_named(scope), root)
+    return _score(instance, Path(path), kind, policy_named(policy), scope_named(scope), root)
 
 
 def score_run(

@@ -192,3 +192,11 @@ def test_what_an_earlier_run_left_does_not_tell_of_this_one(
     assert not (out / "results.json").exists()
     assert not (out / "o__proj-1" / "events.jsonl").exists()
     assert (out / "o__proj-1" / "verdict.json").exists()
+
+
+def test_instances_may_be_a_sequence_and_the_folder_text(
+    counting: Counting, project: Project, settings: Settings, tmp_path: Path
+) -> None:
+    verdicts = grade_all([project.instance], some(project, "a"), settings, out=str(tmp_path / "run"))
+    assert [str(verdict.status) for verdict in verdicts] == ["resolved"]
+    assert (tmp_path / "run" / "o__proj-1" / "verdict.json").is_file()

@@ -42,6 +42,10 @@ class Status(str, Enum):
     ERROR = "error"  # ours
     INCOMPLETE = "incomplete"  # not graded yet
 
+    def __str__(self) -> str:
+        """Return the bare word, as the report has it."""
+        return self.value
+
 
 NO_VERDICT = frozenset({Status.INVALID_INSTANCE, Status.ENV_ERROR, Status.ERROR, Status.INCOMPLETE})
 

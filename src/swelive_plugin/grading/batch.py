@@ -43,11 +43,11 @@ class Silent:
 
 
 def grade_all(
-    instances: Mapping[str, Instance],
+    instances: Mapping[str, Instance] | Sequence[Instance],
     predictions: Sequence[Prediction],
     settings: Settings | None = None,
     *,
-    out: Path,
+    out: str | Path,
     workers: int = 1,
     executor: str = "threads",
     redo: bool = False,
@@ -56,12 +56,14 @@ def grade_all(
 ) -> list[Verdict]:
     """Return one verdict per prediction, in their order; each is written to ``out`` as soon as it is there.
 
-    What ``out`` holds for the same patch, instance and options is kept unless ``redo``; ``kept`` is told how many these
-    are, before any other is graded. On Ctrl-C running grades are
+    ``instances`` come by their ids, or as a sequence. What ``out`` holds for the same patch, instance and options is
+    kept unless ``redo``; ``kept`` is told how many these are, before any other is graded. On Ctrl-C running grades are
     stopped and `KeyboardInterrupt` goes on; what is finished stays. Raises `UsageError` for a prediction whose instance
     is not in ``instances``, an unknown policy or executor, or a folder that another run holds.
     """
-    settings = settings or Settings()
+    settings, out = settings or Settings(), Path(out)
+    if not isinstance(instances, Mapping):
+        instances = {instance.instance_id: instance for instance in instances}
     observer = observer or Silent()
     policy_named(settings.policy)
     unknown = sorted({item.instance_id for item in predictions} - set(instances))
