@@ -115,15 +115,22 @@ def test_link_through_another_new_link_is_followed(links: Links, fix: str) -> No
 
 
 @pytest.mark.parametrize("path", ["conftest.py", "pkg/conftest.py", "tests/x.py", "pytest.ini", "tox.ini", "x.pth"])
-def test_link_in_place_of_what_is_put_back_goes(links: Links, fix: str, path: str) -> None:
-    """tox.ini as a link had no section that could be read, and so was taken for deleted."""
-    application = links.grade(fix + links.link(path, "pkg/core.py" if "/" not in path else "../pkg/core.py"))
-    assert [item.path for item in application.restored] == [path]
-    assert not (links.tree / path).is_symlink()
+def test_link_in_place_of_tests_or_configuration_is_refused(links: Links, fix: str, path: str) -> None:
+    with pytest.raises(PatchRejected, match=f"'{path}' is reached through it"):
+        links.grade(fix + links.link(path, "pkg/core.py" if "/" not in path else "../pkg/core.py"))
 
 
-def test_link_of_base_to_the_tests_is_put_back(links: Links, fix: str) -> None:
-    application = links.grade(fix + links.link("cases", "pkg/data", "tests"))
+def test_link_in_place_of_the_whole_folder_of_tests_is_refused(links: Links, fix: str, tmp_path: Path) -> None:
+    gone = diff_of(tmp_path / "d", BASE, {name: text for name, text in BASE.items() if not name.startswith("tests/")})
+    with pytest.raises(PatchRejected, match="'tests' is reached through it"):
+        links.grade(fix + gone + links.link("tests", "pkg/data"))
+
+
+def test_link_of_base_to_the_tests_stays_where_it_leads(links: Links, fix: str) -> None:
+    with pytest.raises(PatchRejected, match="'cases' is reached through it"):
+        links.grade(fix + links.link("cases", "pkg/data", "tests"))
+    gone = "diff --git a/cases b/cases\ndeleted file mode 120000\n--- a/cases\n+++ /dev/null\n@@ -1 +0,0 @@\n-tests\n"
+    application = links.grade(f"{fix}{gone}\\ No newline at end of file\n")
     assert [(item.path, item.action) for item in application.restored] == [("cases", "restored")]
     assert str((links.tree / "cases").readlink()) == "tests"
 

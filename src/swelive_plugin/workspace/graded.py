@@ -213,9 +213,10 @@ class _Work:
         files = sorted({*self.base_files, *self.changes}) if links else []
         for path in links:
             target = (self.tree / path).readlink()
-            if known.get(path) == os.fsencode(target) or self.reason(path):
-                continue  # gold's own, or put back
-            if reached := path if is_only_for_tests(path) else self.reaches(self.tree, path, files):
+            if known.get(path) == os.fsencode(target):
+                continue  # gold makes it too
+            at_tests = self.reason(path) or is_only_for_tests(path)
+            if reached := path if at_tests else self.reaches(self.tree, path, files):
                 raise PatchRejected(
                     f"the patch makes {path!r} a symbolic link to {str(target)!r}: {reached!r} is reached through it",
                     hint="a link may lead to code and data of the tree, not to tests, configuration or out of it",
