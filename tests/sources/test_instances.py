@@ -317,3 +317,50 @@ def test_datasets_is_imported_only_for_what_needs_it(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    "created",
+    ["2025-03-01T12:00:00Z", 1740830400, 1740830400.0, "1740830400000", *(1740830400 * 10**n for n in (3, 6, 9))],
+)
+def test_date_in_any_public_form(tmp_path: Path, created: object) -> None:
+    """Defect: milliseconds, which `Dataset.to_json` writes, gave "year 57134 is out of range"."""
+    (only,) = load_instances(write(tmp_path / "d.jsonl", lines(row(created_at=created))))
+    assert only.created_at is not None
+    assert only.created_at.isoformat() == "2025-03-01T12:00:00+00:00"
+
+
+@pytest.mark.parametrize("created", [1e40, float("nan"), float("inf"), "soon", "9" * 400, True, []])
+def test_date_that_is_none(tmp_path: Path, created: object) -> None:
+    with pytest.raises(DatasetError, match=r"d\.jsonl(:1)? \(a__b-1\): created_at .* date"):
+        load_instances(write(tmp_path / "d.jsonl", lines(row(created_at=created))))
+
+
+PREDICTIONS = {
+    "rows": lines({"instance_id": "a__b-1", "model_patch": "diff --git a/x b/x\n"}),
+    "list": json.dumps([{"instance_id": "a__b-1", "model_patch": ""}]),
+    "id to entry": json.dumps({"a__b-1": {"model_patch": "diff --git a/x b/x\n"}}),
+    "id to text": json.dumps({"a__b-1": "diff --git a/x b/x\n"}),
+}
+
+
+@pytest.mark.parametrize("shape", PREDICTIONS)
+@pytest.mark.parametrize("ids", [None, ["a__b-1"]])
+def test_predictions_in_place_of_a_dataset_are_said_to_be_swapped(
+    tmp_path: Path, shape: str, ids: list[str] | None
+) -> None:
+    if shape == "id to text" and ids:
+        pytest.skip("no row has an id")
+    with pytest.raises(DatasetError) as refused:
+        load_instances(write(tmp_path / "p.json", PREDICTIONS[shape]), ids=ids)
+    assert "a prediction, where a task row is due (are -d (dataset) and -p (predictions) swapped?)" in str(
+        refused.value
+    )
+    assert "\n" not in str(refused.value)
+
+
+def test_patches_and_words_in_place_of_a_dataset_are_said_to_be_swapped(tmp_path: Path) -> None:
+    write(tmp_path / "run" / "a__b-1" / "x.patch", "diff")
+    for given in (tmp_path / "run" / "a__b-1" / "x.patch", tmp_path / "run", "gold"):
+        with pytest.raises(DatasetError, match="swapped"):
+            load_instances(given)

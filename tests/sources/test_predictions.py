@@ -10,10 +10,13 @@ from pathlib import Path
 import pytest
 
 from swelive_plugin.core.instance import Instance
+from swelive_plugin.core.prediction import Prediction
 from swelive_plugin.core.verdict import Status, Verdict
-from swelive_plugin.errors import PredictionsError
+from swelive_plugin.errors import PatchError, PredictionsError
 from swelive_plugin.reports.json_report import results_of, write_results
 from swelive_plugin.sources.predictions import Predictions, load_predictions
+from swelive_plugin.workspace.patch import check_patch
+from swelive_plugin.workspace.repair import normalise_patch
 
 CASE = Path(__file__).parents[2].parent / "shared" / "cases" / "grading" / "79-predictions-formats" / "input"
 ROW = {"instance_id": "a__b-1", "model_name_or_path": "m", "model_patch": "diff"}
@@ -239,7 +242,6 @@ BAD = {
     "text alone": ('"diff"', r"p\.jsonl: text, where"),
     "other id inside": ('{"a__b-1": {"instance_id": "a__b-2", "patch": ""}}', "'a__b-2', its place says 'a__b-1'"),
     "key twice": ('{"instance_id": "a", "model_patch": "1", "model_patch": "2"}', "'model_patch' more than once"),
-    "half a surrogate": ('{"a__b-1": "\\ud800"}', "half of a surrogate pair"),
     "too deep": ("[" * 100_000, "nested too deeply"),
     "empty file": (" \n", "the file is empty"),
     "empty list": ("[]", "no predictions in it"),
@@ -253,6 +255,58 @@ def test_what_cannot_be_read_is_told_with_its_place(tmp_path: Path, kind: str) -
     text, message = BAD[kind]
     with pytest.raises(PredictionsError, match=message):
         load_predictions(write(tmp_path / "p.jsonl", text))
+
+
+UNREADABLE = {
+    "list": ({"instance_id": "a__b-2", "model_patch": ["diff"]}, "model_patch is a list, not the text of a patch"),
+    "number": ({"instance_id": "a__b-2", "model_patch": 5}, "model_patch is a number, not the text of a patch"),
+    "none": ({"instance_id": "a__b-2", "model": "m"}, "the entry has no 'model_patch'"),
+}
+
+
+@pytest.mark.parametrize("kind", UNREADABLE)
+def test_entry_without_a_readable_patch_refuses_no_other_and_is_judged(tmp_path: Path, kind: str) -> None:
+    entry, message = UNREADABLE[kind]
+    path = write(tmp_path / "p.jsonl", f"{json.dumps(ROW)}\n{json.dumps(entry)}\n")
+    loaded = load_predictions(path)
+    assert read(loaded) == [("a__b-1", "diff", 1), ("a__b-2", f"{path}:2: {message}\n", 1)]
+    assert loaded.notes[0].startswith(f"judged patch_failed: {path}:2: {message}")
+    with pytest.raises(PatchError, match=f"no diff in the patch; it begins: .*{message}"):
+        normalise_patch(loaded[1].patch, tmp_path)
+
+
+def test_number_for_an_entry_and_a_repeated_key_are_judged_too(tmp_path: Path) -> None:
+    text = '{"a__b-1": "diff", "a__b-2": 5, "a__b-3": {"model_patch": "1", "model_patch": "2"}}'
+    loaded = load_predictions(write(tmp_path / "p.json", text))
+    assert [each.instance_id for each in loaded] == ["a__b-1", "a__b-2", "a__b-3"]
+    assert "a__b-2: a number, where" in loaded[1].patch
+    assert "has the key 'model_patch' more than once" in loaded[2].patch
+
+
+def test_half_an_emoji_refuses_no_run_and_fails_its_own_prediction(tmp_path: Path) -> None:
+    """A truncated answer: no file can hold such text, and the whole run was refused."""
+    rows = [{**ROW, "model_patch": "diff --git a/x b/x\n+\ud83d"}, {**ROW, "instance_id": "a__b-2"}]
+    loaded = load_predictions(write(tmp_path / "p.jsonl", "\n".join(map(json.dumps, rows))))
+    assert [each.instance_id for each in loaded] == ["a__b-1", "a__b-2"]
+    assert loaded[0].patch.encode("utf-8", "surrogateescape") == b"diff --git a/x b/x\n+\xed\xa0\xbd"
+    assert len(loaded[0].sha256) == 64
+    with pytest.raises(PatchError, match="half of a surrogate pair at its line 2"):
+        check_patch(loaded[0].patch, tmp_path)
+
+
+def test_patch_that_is_not_utf_8_is_not_taken_for_half_an_emoji(tmp_path: Path) -> None:
+    """These bytes are Korean in EUC-KR, and would be half a pair in UTF-8."""
+    patch = b"diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-\xed\xa1\xb0\n+\xb0\xa1\n"
+    (tmp_path / "a__b-1.patch").write_bytes(patch)
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "tree" / "x").write_bytes(b"\xed\xa1\xb0\n")
+    (only,) = load_predictions(tmp_path / "a__b-1.patch")
+    check_patch(only.patch, tmp_path / "tree")
+
+
+@pytest.mark.parametrize("text", ["\ud83d", "m\udce9"])
+def test_model_name_that_no_file_can_hold(text: str) -> None:
+    assert Prediction("a__b-1", "", text).model.encode("utf-8").startswith((b"\\ud83d", b"m\\udce9"))
 
 
 def test_a_cut_document_names_the_line_where_it_ends(tmp_path: Path) -> None:

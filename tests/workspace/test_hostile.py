@@ -211,6 +211,13 @@ class TestWhoseFault:
         with pytest.raises(InstanceError):
             prepare_graded_tree(bench.tree, base=bench.base, prediction=bench.diff(FIX), test_patch=test_patch)
 
+    @pytest.mark.parametrize(("gold", "tests"), [("\ud83d", ""), ("", "\ud83d")])
+    def test_half_an_emoji_in_the_row_is_the_rows(self, bench: Bench, gold: str, tests: str) -> None:
+        link_tree(bench.base, bench.tree)
+        arguments = {"gold_patch": bench.diff(FIX) + gold, "test_patch": bench.diff(HIDDEN) + tests}
+        with pytest.raises(InstanceError, match="half of a surrogate pair"):
+            prepare_graded_tree(bench.tree, base=bench.base, prediction=bench.diff(FIX), **arguments)
+
 
 # --- any patch --------------------------------------------------------------------------------------------------------
 

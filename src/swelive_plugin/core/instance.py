@@ -13,8 +13,9 @@ from typing import Any
 
 from swelive_plugin.errors import DatasetError
 
-__all__ = ["Instance", "instance_from_row", "month_of"]
+__all__ = ["SWAPPED", "Instance", "instance_from_row", "month_of"]
 
+SWAPPED = "are -d (dataset) and -p (predictions) swapped?"
 _NEEDED = ("instance_id", "repo", "base_commit")
 _COMMIT = re.compile(r"[0-9a-fA-F]{7,64}")
 _REPO = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*/[A-Za-z0-9_][A-Za-z0-9_.-]*")
@@ -58,7 +59,7 @@ class Instance:
 
 
 def _hash_of(instance: Instance) -> str:
-    told = (
+    depends_on = (
         instance.repo,
         instance.base_commit,
         instance.patch,
@@ -66,7 +67,7 @@ def _hash_of(instance: Instance) -> str:
         instance.fail_to_pass,
         instance.pass_to_pass,
     )
-    return hashlib.sha256(repr(told).encode("utf-8", "surrogateescape")).hexdigest()
+    return hashlib.sha256(repr(depends_on).encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def month_of(instance: Instance) -> str | None:
@@ -84,6 +85,8 @@ def instance_from_row(row: Mapping[str, Any], *, where: str = "the dataset") -> 
         value = row.get(key)
         if value is not None and not isinstance(value, str):
             raise DatasetError(f"{where}: {key} is {value!r:.60}, and must be a string", hint=f'write "{key}": "…"')
+        if (value is None or not value.strip()) and _holds_a_prediction(row):
+            raise DatasetError(f"{where}: a prediction, where a task row is due", hint=SWAPPED)
         if value is None or not value.strip():
             raise DatasetError(
                 f"{where}: the row has no {key!r}", hint=f"a row needs {', '.join(_NEEDED)}, patch and test_patch"
@@ -107,6 +110,13 @@ def instance_from_row(row: Mapping[str, Any], *, where: str = "the dataset") -> 
         problem_statement=_text(row, "problem_statement", where, instance_id),
         created_at=_time(row.get("created_at"), where, instance_id),
         row=dict(row),
+    )
+
+
+def _holds_a_prediction(row: Mapping[str, Any]) -> bool:
+    texts = (value for value in row.values() if isinstance(value, str))
+    return "model_patch" in row or (
+        "repo" not in row and any(text.startswith(("diff --git ", "--- ")) for text in texts)
     )
 
 
@@ -147,14 +157,32 @@ def _time(value: Any, where: str, instance_id: str) -> datetime | None:
     if value is None or value == "":
         return None
     if isinstance(value, str):
+        text = value.strip()
         try:
-            value = datetime.fromisoformat(value.strip().replace("Z", "+00:00"))
+            value = float(text) if text.isdecimal() else datetime.fromisoformat(text.replace("Z", "+00:00"))
         except ValueError:
             raise DatasetError(
-                f"{where} ({instance_id}): created_at {value!r} is not a date", hint="use YYYY-MM-DDTHH:MM:SSZ"
+                f"{where} ({instance_id}): created_at {text[:60]!r} is not a date", hint="use YYYY-MM-DDTHH:MM:SSZ"
             ) from None
-    elif isinstance(value, (int, float)) and not isinstance(value, bool):
-        value = datetime.fromtimestamp(value, tz=timezone.utc)
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        value = _from_epoch(value, where, instance_id)
     if not isinstance(value, datetime):
         raise DatasetError(f"{where} ({instance_id}): created_at is {type(value).__name__}, not a date")
     return value.astimezone(timezone.utc) if value.tzinfo else value.replace(tzinfo=timezone.utc)
+
+
+def _from_epoch(value: float, where: str, instance_id: str) -> datetime:
+    """Return the time of a count since 1970, in the unit that its size tells: `Dataset.to_json` writes milliseconds."""
+    seconds = value
+    for _ in range(3):  # milliseconds, microseconds, nanoseconds
+        if abs(seconds) >= _YEAR_5138_S:
+            seconds /= 1000
+    try:
+        return datetime.fromtimestamp(seconds, tz=timezone.utc)
+    except (ValueError, OverflowError, OSError):
+        raise DatasetError(
+            f"{where} ({instance_id}): created_at {value!r} is not a date", hint="use YYYY-MM-DDTHH:MM:SSZ"
+        ) from None
+
+
+_YEAR_5138_S = 1e11

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, overload
 
-from swelive_plugin.core.instance import Instance, instance_from_row, month_of
+from swelive_plugin.core.instance import SWAPPED, Instance, instance_from_row, month_of
 from swelive_plugin.errors import DatasetError, UsageError
 from swelive_plugin.sources.records import (
     Record,
@@ -29,6 +29,7 @@ DEFAULT_DATASET = "SWE-bench-Live/SWE-bench-Live"
 DEFAULT_SPLIT = "lite"
 
 _SUFFIXES = (".jsonl", ".jsonl.gz", ".json", ".json.gz", ".parquet")
+_PATCH_FILES = (".patch", ".diff", ".pred")
 _HUB_NAME = re.compile(r"[\w][\w.-]*/[\w][\w.-]*")
 _SHAPES = "give a hub name such as owner/name, or a .jsonl, .json or .parquet file"
 _MONTH = re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])")
@@ -139,6 +140,10 @@ def _read(dataset: str | Path, split: str | None) -> tuple[str, Iterable[Record]
     if dataset == "":  # it would mean the current folder
         raise DatasetError("the dataset's name is empty", hint=_SHAPES)
     path = Path(dataset).expanduser()
+    if not path.exists() and dataset in ("gold", "empty"):
+        raise DatasetError(f"{dataset}: this word stands for predictions", hint=SWAPPED)
+    if path.suffix in _PATCH_FILES:
+        raise DatasetError(f"{path}: a patch, where a dataset is due", hint=SWAPPED)
     if path.is_dir():
         inside = sorted(entry for entry in path.iterdir() if entry.name.endswith(_SUFFIXES) and entry.is_file())
         own = [entry for entry in inside if entry.name not in _LAYOUT_FILES]
@@ -146,6 +151,8 @@ def _read(dataset: str | Path, split: str | None) -> tuple[str, Iterable[Record]
             return _read_file(own[0], split)
         if _is_datasets_layout(path):
             return _from_datasets(str(path), split, on_disk=(path / "state.json").exists() or _is_saved_dict(path))
+        if not own and any(each.suffix in _PATCH_FILES for each in (*path.glob("*"), *path.glob("*/*"))):
+            raise DatasetError(f"{path}: a folder of patches, where a dataset is due", hint=SWAPPED)
         if own:
             names = ", ".join(entry.name for entry in own[:5])
             raise DatasetError(f"{path}: which dataset? The folder holds {names}", hint="name one of the files")
@@ -221,7 +228,7 @@ def _is_datasets_layout(path: Path) -> bool:
 def _from_datasets(name: str, split: str | None, *, on_disk: bool = False) -> tuple[str, list[Record]]:
     import datasets  # type: ignore[import-untyped]  # it ships no types; a second to import, so only here
 
-    told = split
+    name_of_split = split
     try:
         with _quiet(datasets):
             loaded = datasets.load_from_disk(name) if on_disk else datasets.load_dataset(name, split=split)
@@ -233,11 +240,12 @@ def _from_datasets(name: str, split: str | None, *, on_disk: bool = False) -> tu
             hint="check the name, the split and the network, or give a file: .jsonl, .json or .parquet",
         ) from problem
     if isinstance(loaded, datasets.DatasetDict):
-        if told is not None or len(loaded) != 1:
-            there = ", ".join(sorted(map(str, loaded)))
-            raise DatasetError(f"{name}: {f'no split {told}' if told else 'which split?'}", hint=f"it has {there}")
-        told, loaded = next(iter(loaded.items()))
-    source = f"{name}[{told}]" if told else name
+        if name_of_split is not None or len(loaded) != 1:
+            splits = ", ".join(sorted(map(str, loaded)))
+            problem_with_it = f"no split {name_of_split}" if name_of_split else "which split?"
+            raise DatasetError(f"{name}: {problem_with_it}", hint=f"it has {splits}")
+        name_of_split, loaded = next(iter(loaded.items()))
+    source = f"{name}[{name_of_split}]" if name_of_split else name
     return source, [Record(f"{source}: row {number}", dict(row)) for number, row in enumerate(loaded, 1)]
 
 

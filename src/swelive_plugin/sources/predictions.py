@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, overload
 
-from swelive_plugin.core.instance import Instance
+from swelive_plugin.core.instance import SWAPPED, Instance
 from swelive_plugin.core.prediction import Prediction
 from swelive_plugin.errors import PredictionsError, UsageError
 from swelive_plugin.sources.records import (
@@ -45,7 +45,7 @@ _COLLECTED_FILES = (
 _NO_NAMES = frozenset({"patch", "diff", "pred", "model", "prediction", "model_patch"})
 _SHAPES = "give a file (.json, .jsonl, .patch, …), a folder of patches, or one of the words gold and empty"
 _DIFF = re.compile(r"(diff --git |--- |Index: |From [0-9a-f]{40} )")
-_TOLD_EACH = 10  # more unknown ids than this are told in one note, without near misses
+_NOTED_EACH = 10  # more unknown ids than this are named in one note, without near misses
 
 
 @dataclass(frozen=True)
@@ -88,8 +88,9 @@ def load_predictions(
     ``source`` is ``.json``, ``.jsonl`` (also ``.gz``), ``.pred``, ``.patch``, ``.diff``, a folder of ``<id>/*.patch``
     or ``<id>.patch`` and the like, ``-`` for standard input, or one of the words ``gold`` and ``empty``, which need
     ``instances``. JSON is ``{id: {model_patch: …}}``, ``{id: "diff …"}``, ``{id: [several]}``, a list or lines of
-    ``{instance_id, model_patch, …}``, or one such object. A null patch is an empty patch. With ``keep_going`` broken
-    entries are left out and noted. Raises `PredictionsError`, with file and line.
+    ``{instance_id, model_patch, …}``, or one such object. A null patch is an empty patch. An
+    entry without a readable patch stands as one that does not apply, so that it is judged and refuses no other. With
+    ``keep_going`` what names no instance is left out and noted. Raises `PredictionsError`, with file and line.
     """
     known = None if instances is None else {instance.instance_id: None for instance in instances}
     if source in ("gold", "empty"):
@@ -188,6 +189,7 @@ class _Reader:
         self.found: dict[str, dict[str, Prediction]] = {}  # instance → patch without its final newline → prediction
         self.order: list[tuple[str, str]] = []
         self.refused: list[str] = []
+        self.unreadable: list[PredictionsError] = []
         self.aliases: Counter[str] = Counter()
         self.first_alias: dict[str, str] = {}
         self.task_rows = 0
@@ -263,12 +265,12 @@ class _Reader:
             elif isinstance(entry, dict):
                 self._read_row(entry, where, instance_id)
             else:
-                raise PredictionsError(f"{where}: {kind_of(entry)}, where {{instance_id, model_patch}} is due")
+                problem = PredictionsError(f"{where}: {kind_of(entry)}, where {{instance_id, model_patch}} is due")
+                if not named_by_key or not instance_id:
+                    raise problem
+                self.add_unreadable(instance_id, problem, "", where)
 
     def _read_row(self, row: dict[str, Any], where: str, instance_id: str | None) -> None:
-        twice = repeated_keys(row)
-        if twice:
-            raise PredictionsError(f"{where}: the entry has the key {twice[0]!r} more than once")
         own_id = row.get("instance_id", instance_id)
         if own_id is None or own_id == "":
             raise PredictionsError(f"{where}: the entry has no 'instance_id'", hint=_keys_there(row))
@@ -278,37 +280,46 @@ class _Reader:
             raise PredictionsError(
                 f"{where}: the entry's own instance_id is {own_id!r}, its place says {instance_id!r}"
             )
-        key, patch = _patch_of(row, where)
+        model = next((row[name] for name in _MODEL_KEYS if isinstance(row.get(name), str)), "")
+        try:
+            key, patch = _patch_of(row, where)
+        except PredictionsError as problem:
+            self.add_unreadable(own_id, problem, model, where)
+            return
         if key != _PATCH_KEYS[0]:
             self.aliases[key] += 1
             self.first_alias.setdefault(key, where)
             self.task_rows += "test_patch" in row
-        model = next((row[name] for name in _MODEL_KEYS if isinstance(row.get(name), str)), "")
         self.add(own_id, patch, model, where)
+
+    def add_unreadable(self, instance_id: str, problem: PredictionsError, model: str, where: str) -> None:
+        """Keep an entry that names its instance and has no patch that can be read: it is judged, as patch_failed.
+
+        The message stands in place of a patch, and applying it fails with that very message.
+        """
+        self.unreadable.append(problem)
+        self.add(instance_id, f"{problem.message}\n", model, where)
 
     def add(self, instance_id: str, patch: str, model: str, where: str) -> None:
         instance_id = instance_id.strip()
         if not instance_id:
             raise PredictionsError(f"{where}: the instance id is empty")
-        try:
-            patch.encode("utf-8", "surrogateescape")
-        except UnicodeEncodeError:
-            raise PredictionsError(
-                f"{where} ({instance_id}): the patch holds half of a surrogate pair", hint="no file can hold such text"
-            ) from None
+        prediction = Prediction(instance_id, patch, model, source=where)
         found = self.found.setdefault(instance_id, {})
-        same = patch.removesuffix("\n") if patch.strip() else ""  # a final newline makes no other patch
+        same = prediction.patch.removesuffix("\n") if patch.strip() else ""  # a final newline makes no other patch
         if same in found:
             first = found[same]
             found[same] = replace(first, duplicates=(*first.duplicates, where))
             return
-        found[same] = Prediction(instance_id, patch, model, len(found) + 1, where)
+        found[same] = replace(prediction, attempt=len(found) + 1)
         self.order.append((instance_id, same))
 
     def result(self, source: str) -> Predictions:
         loaded = [self.found[instance_id][same] for instance_id, same in self.order]
         if not loaded:
             raise PredictionsError(f"{source}: no predictions in it", hint=next(iter(self.refused), ""))
+        if len(self.unreadable) == len(loaded):  # not one is right: then the file is another than was meant
+            raise self.unreadable[0]
         known = self.found if self.known is None else self.known
         kept = tuple(each for each in loaded if each.instance_id in known)
         unknown = tuple(dict.fromkeys(each.instance_id for each in loaded if each.instance_id not in known))
@@ -325,12 +336,14 @@ class _Reader:
             if prediction.duplicates:
                 places = ", ".join((prediction.source, *prediction.duplicates))
                 yield f"{prediction.instance_id}: the same patch stands in several places, graded once: {places}"
+        for problem in self.unreadable:
+            yield f"judged patch_failed: {problem}"
         for refused in self.refused:
             yield f"left out: {refused}"
 
     def _notes_of_unknown(self, unknown: Sequence[str]) -> Iterator[str]:
-        if len(unknown) > _TOLD_EACH:
-            listed = ", ".join(unknown[:_TOLD_EACH])
+        if len(unknown) > _NOTED_EACH:
+            listed = ", ".join(unknown[:_NOTED_EACH])
             yield f"{len(unknown)} instances are not in the dataset, not graded: {listed} and more"
             return
         for instance_id in unknown:
@@ -338,8 +351,11 @@ class _Reader:
             yield f"{instance_id} is not in the dataset, not graded" + (f" ({hint})" if hint else "")
 
 
-def _patch_of(row: Mapping[str, Any], where: str) -> tuple[str, str]:
+def _patch_of(row: dict[str, Any], where: str) -> tuple[str, str]:
     """Return which key holds the entry's patch, and the patch; null is an empty one."""
+    twice = repeated_keys(row)
+    if twice:
+        raise PredictionsError(f"{where}: the entry has the key {twice[0]!r} more than once")
     holders: list[tuple[str, Mapping[str, Any]]] = [("", row)]
     if isinstance(row.get("test_result"), dict):
         holders.append(("test_result.", row["test_result"]))
@@ -350,7 +366,8 @@ def _patch_of(row: Mapping[str, Any], where: str) -> tuple[str, str]:
                 if patch is not None and not isinstance(patch, str):
                     raise PredictionsError(f"{where}: {prefix}{key} is {kind_of(patch)}, not the text of a patch")
                 return prefix + key, patch or ""
-    raise PredictionsError(f"{where}: the entry has no 'model_patch'", hint=_keys_there(row))
+    hint = SWAPPED if "base_commit" in row else _keys_there(row)
+    raise PredictionsError(f"{where}: the entry has no 'model_patch'", hint=hint)
 
 
 def _keys_there(row: Mapping[str, Any]) -> str:

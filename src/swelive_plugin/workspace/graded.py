@@ -105,10 +105,10 @@ def prepare_graded_tree(
 
     Raises `PatchRejected` and `PatchError` for the prediction, `InstanceError` for the test patch, `InfraError`.
     """
-    hidden = {path for change in touched_paths(test_patch) for path in change.paths}
     with contextlib.ExitStack() as stack:
         gold = PatchedFiles(base, gold_patch, "the gold patch", stack)
         tests = PatchedFiles(base, test_patch, "the test patch", stack)
+        hidden = set(tests.paths)
         work = _Work(tree, base, gold, hidden, frozenset(top_level))
         with _counted_as_the_predictions(tree):
             strictness, repairs = work.apply(prediction)

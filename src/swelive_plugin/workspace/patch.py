@@ -80,13 +80,25 @@ def encoded(text: str) -> bytes:
     if (lines := text.count("\n")) > _MAX_LINES:
         raise PatchRejected(f"the patch has {lines} lines; {_MAX_LINES} is the limit")
     try:
-        return text.encode("utf-8", "surrogateescape")
+        data = text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError as error:
-        line = text.count("\n", 0, error.start) + 1
-        raise PatchError(
-            f"the patch holds half of a surrogate pair at its line {line}: no file can hold such text",
-            hint="was an emoji cut in two?",
-        ) from error
+        raise _half_a_pair(text, error.start) from error
+    # The same as a Prediction holds it, unless other bytes show that the file is simply not UTF-8.
+    if (found := _HALF_A_PAIR.search(text)) and not _BYTE.search(_HALF_A_PAIR.sub("", text)):
+        raise _half_a_pair(text, found.start())
+    return data
+
+
+_BYTE = re.compile("[\udc80-\udcff]")
+_HALF_A_PAIR = re.compile("\udced[\udca0-\udcbf][\udc80-\udcbf]")
+
+
+def _half_a_pair(text: str, at: int) -> PatchError:
+    line = text.count("\n", 0, at) + 1
+    return PatchError(
+        f"the patch holds half of a surrogate pair at its line {line}: no file can hold such text",
+        hint="was an emoji cut in two?",
+    )
 
 
 _ESCAPED = re.compile(rb"(?:^|\\n|\")(?:diff --git |--- )[^\n]*\\n(?:---|\+\+\+|@@|index|new file) ", re.MULTILINE)

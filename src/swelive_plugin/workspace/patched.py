@@ -28,7 +28,10 @@ class PatchedFiles:
         self.patch = patch
         self.what = what
         self.stack = stack
-        self.changes = touched_paths(patch)
+        try:
+            self.changes = touched_paths(patch)
+        except PatchError as error:
+            raise self.broken(error) from error
         self.paths = frozenset(path for change in self.changes for path in change.paths)
         self.folder: Path | None = None
         self.repairs: tuple[str, ...] = ()
@@ -46,9 +49,14 @@ class PatchedFiles:
                 if text:
                     apply_patch(text, folder, what=self.what)
             except PatchError as error:
-                raise InstanceError(error.message, hint="the task row is broken", evidence=error.evidence) from error
+                raise self.broken(error) from error
             self.folder = folder
         return self.folder / path
+
+    def broken(self, error: PatchError) -> InstanceError:
+        """Return the error for a patch of the task row itself."""
+        message = error.message if self.what in error.message else f"{self.what}: {error.message}"
+        return InstanceError(message, hint="the task row is broken", evidence=error.evidence)
 
 
 def place(source: Path, target: Path, *, link: bool) -> None:

@@ -43,7 +43,11 @@ def normalise_patch(text: str, tree: Path) -> tuple[str, tuple[str, ...]]:
     if not diff.final_newline and not diff.fences:
         repairs.append("missing final newline added")
     if not diff.sections:
-        raise PatchError("there is no diff in the patch", hint="it must be a unified diff, as `git diff` prints it")
+        start = " ".join(text[:400].split())[:200]
+        raise PatchError(
+            f"there is no diff in the patch; it begins: {start}",
+            hint="it must be a unified diff, as `git diff` prints it",
+        )
     kept: list[Section] = []
     seen: set[str] = set()
     search = _Search()
