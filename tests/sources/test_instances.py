@@ -252,7 +252,7 @@ BAD = {
     "cut": (lines(row()) + '{"instance_id": "a', r"d\.jsonl:2: not JSON: .*\(the file ends in the middle"),
     "no id": (lines({"repo": "a/b"}), r"d\.jsonl: the row has no 'instance_id'"),
     "no commit": (lines(row(), {"instance_id": "x", "repo": "a/b"}), r"d\.jsonl:2: the row has no 'base_commit'"),
-    "twice": (lines(row(), row()), r"d\.jsonl:2: a__b-1 is there twice, first at .*d\.jsonl:1"),
+    "twice": (lines(row(), row()), r"d\.jsonl:2: a__b-1 appears twice, first at .*d\.jsonl:1"),
     "a list in a line": (lines(row(), [1]), r"d\.jsonl:2: a list, where a row \(an object\) is due"),
     "key twice": ('{"instance_id": "a__b-1", "instance_id": "a__b-2"}', "the key 'instance_id' more than once"),
     "other id inside": (lines({"a__b-2": row()}), "a__b-2: the row's own instance_id is 'a__b-1'"),

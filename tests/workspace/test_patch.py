@@ -354,7 +354,7 @@ class TestApply:
         ("patch", "message"),
         [
             (FIX.replace("src.py", "none.py"), r"none\.py does not exist in the tree"),
-            (new_file("src.py"), r"src\.py is there already, but the patch creates it"),
+            (new_file("src.py"), r"src\.py exists already, but the patch creates it"),
         ],
     )
     def test_file_that_is_not_as_the_patch_thinks(self, tree: Path, patch: str, message: str) -> None:

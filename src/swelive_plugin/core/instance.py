@@ -172,7 +172,7 @@ def _time(value: Any, where: str, instance_id: str) -> datetime | None:
 
 
 def _from_epoch(value: float, where: str, instance_id: str) -> datetime:
-    """Return the time of a count since 1970, in the unit that its size tells: `Dataset.to_json` writes milliseconds."""
+    """Return the time of a count since 1970 in seconds or, as `Dataset.to_json` writes it, a smaller unit."""
     seconds = value
     for _ in range(3):  # milliseconds, microseconds, nanoseconds
         if abs(seconds) >= _YEAR_5138_S:

@@ -56,5 +56,5 @@ def _encodable(text: str) -> str:
 _HALF_A_PAIR = re.compile("[\ud800-\udc7f\udd00-\udfff]")
 
 
-def _as_bytes(found: re.Match[str]) -> str:
-    return found[0].encode("utf-8", "surrogatepass").decode("utf-8", "surrogateescape")
+def _as_bytes(match: re.Match[str]) -> str:
+    return match[0].encode("utf-8", "surrogatepass").decode("utf-8", "surrogateescape")

@@ -1,6 +1,6 @@
 """Mutants of test files: the same tests with other expected values, which an honest fix must now fail.
 
-Pure text in, text out. Only what is expected changes, at its place in the text, so that a mutant looks like the
+Pure text in, text out. Only what is expected changes, at its place in the text, so that a mutant resembles the
 original: expected constants, rows of parametrize, expected exceptions, the sense of an assertion. Idea: mutation
 testing turned round; the tests are changed to judge the code's honesty, not the code to judge the tests.
 """
@@ -103,7 +103,7 @@ def _functions(tree: ast.AST) -> Iterator[tuple[str, ast.FunctionDef | ast.Async
 
 
 def _changes_of(function: ast.FunctionDef | ast.AsyncFunctionDef, number: int) -> Iterator[Change]:
-    """Yield ways to change what a test expects, in order of how much they tell: values, shapes, exceptions, the sense.
+    """Yield ways to change what a test expects, most telling first: values, shapes, exceptions, negation.
 
     ``number`` makes the values of one mutant differ from those of the next.
     """

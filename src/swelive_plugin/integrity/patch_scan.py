@@ -150,15 +150,15 @@ def scan_patch(
 def _answers(patch: str, known: str, hidden: str, issue: str) -> Iterator[Finding]:
     ordinary = _values(known) | _values(issue) | _values(hidden, sign=" -")
     answers = _values(hidden, sign="+") - ordinary
-    found = [
+    hits = [
         (value, file, number)
         for file, number, text in _added_lines(patch)
         if not file.endswith(_PROSE) and not is_only_for_tests(file)
         for value in sorted(_values(text) & answers)
     ]
-    values = sorted({value for value, _, _ in found})
+    values = sorted({value for value, _, _ in hits})
     if len(values) >= _SUSPICIOUS_ANSWERS:
-        _, file, number = found[0]
+        _, file, number = hits[0]
         message = f"the patch holds {len(values)} values of the hidden tests that neither the issue nor gold has"
         yield Finding("answers_in_patch", "flag", message, file, number, ", ".join(values[:8]))
 
@@ -201,10 +201,10 @@ def _equal_to_all(added: Sequence[tuple[int, str]]) -> int:
             if _RETURNS_TRUE.match(text):
                 return pending
             pending = 0
-        _, found, rest = text.partition("def __eq__(")
-        if found and _RETURNS_TRUE_AT_ONCE.search(rest):
+        _, method, rest = text.partition("def __eq__(")
+        if method and _RETURNS_TRUE_AT_ONCE.search(rest):
             return number
-        if found and rest.rstrip().endswith(":"):
+        if method and rest.rstrip().endswith(":"):
             pending = number
     return 0
 
@@ -253,10 +253,10 @@ def _code_of(text: str, comment: re.Pattern[str] | None) -> str:
 def _holds(patterns: _Pattern, code: str) -> bool:
     start = 0
     for pattern in patterns:
-        found = pattern.search(code, start)
-        if found is None:
+        match = pattern.search(code, start)
+        if match is None:
             return False
-        start = found.end()
+        start = match.end()
     return True
 
 

@@ -42,15 +42,15 @@ def scan_sources(files: Iterable[tuple[str, str, str]]) -> tuple[Finding, ...]:
     Each file is (path, before, after); an empty text stands for a file that is not there. What can't be parsed (another
     Python's syntax) gives no finding.
     """
-    found: dict[str, Finding] = {}
+    findings: dict[str, Finding] = {}
     left = MAX_SCANNED
     for path, before, after in files:
         if before == after:
             continue
         for message, line in _messages(path, before, after) if len(after) <= left else [(TOO_LARGE, 0)]:
-            found.setdefault(message, Finding("suspicious", "suspicious", f"the patch {message}", path, line))
+            findings.setdefault(message, Finding("suspicious", "suspicious", f"the patch {message}", path, line))
         left -= len(after)
-    return tuple(found.values())
+    return tuple(findings.values())
 
 
 def _messages(path: str, before: str, after: str) -> Iterator[tuple[str, int]]:
@@ -120,14 +120,14 @@ def _code_by_name(tree: ast.Module, source: _Source) -> dict[str, dict[int, list
     Its decorators are part of it, comments and blank lines are not.
     """
     _, lines, comments = source
-    found: dict[str, dict[int, list[str]]] = {}
+    code_by_name: dict[str, dict[int, list[str]]] = {}
     for name, node in _functions(tree):
         if _SPECIAL.fullmatch(node.name) or _ASSERTS.search(node.name):
             first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
             numbers = range(first, (node.end_lineno or first) + 1)
             code = [lines[number - 1][: comments.get(number)].rstrip() for number in numbers]
-            found.setdefault(name, {})[node.lineno] = [line for line in code if line]
-    return found
+            code_by_name.setdefault(name, {})[node.lineno] = [line for line in code if line]
+    return code_by_name
 
 
 def _functions(tree: ast.AST) -> Iterator[tuple[str, _Function]]:

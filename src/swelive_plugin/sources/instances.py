@@ -77,13 +77,13 @@ def load_instances(
     ``ids`` keeps only these, and rows that are not asked for are not checked. ``start_month`` and ``end_month``
     (``YYYY-MM``, both included) keep those created in between; rows without ``created_at`` are then in `left_out`.
     ``split`` is for hub names and for folders with splits; the default dataset has ``lite`` by default.
-    Raises `DatasetError`: missing, broken at line N, a row without a needed key, an id that is twice there or unknown.
+    Raises `DatasetError`: missing, broken at line N, a row without a needed key, a repeated or unknown id.
     """
     within_months = _month_filter(start_month, end_month)
     source, records = _read(dataset, split)
-    found = _pick(records, ids, source)
-    left_out = tuple(key for key, instance in found.items() if within_months(instance) is None)
-    return Instances(tuple(filter(within_months, found.values())), left_out, source)
+    picked = _pick(records, ids, source)
+    left_out = tuple(key for key, instance in picked.items() if within_months(instance) is None)
+    return Instances(tuple(filter(within_months, picked.values())), left_out, source)
 
 
 def _month_filter(start: str | None, end: str | None) -> Callable[[Instance], bool | None]:
@@ -105,7 +105,7 @@ def _month_filter(start: str | None, end: str | None) -> Callable[[Instance], bo
 
 def _pick(records: Iterable[Record], ids: Collection[str] | None, source: str) -> dict[str, Instance]:
     wanted = None if ids is None else frozenset(ids)
-    found: dict[str, Instance] = {}
+    picked: dict[str, Instance] = {}
     places: dict[str, str] = {}
     known: list[str] = []
     for where, row in _rows(records):
@@ -117,14 +117,14 @@ def _pick(records: Iterable[Record], ids: Collection[str] | None, source: str) -
         instance = instance_from_row(row, where=where)
         if instance.instance_id in places:
             first = places[instance.instance_id]
-            raise DatasetError(f"{where}: {instance.instance_id} is there twice, first at {first}")
+            raise DatasetError(f"{where}: {instance.instance_id} appears twice, first at {first}")
         places[instance.instance_id] = where
-        found[instance.instance_id] = instance
+        picked[instance.instance_id] = instance
     if not known:
         raise DatasetError(f"{source}: no instances in it")
     if wanted is not None:
-        _refuse_unknown(sorted(wanted - found.keys()), known, source)
-    return found
+        _refuse_unknown(sorted(wanted - picked.keys()), known, source)
+    return picked
 
 
 def _refuse_unknown(unknown: Sequence[str], known: Sequence[str], source: str) -> None:
@@ -251,7 +251,7 @@ def _from_datasets(name: str, split: str | None, *, on_disk: bool = False) -> tu
 
 @contextmanager
 def _quiet(datasets: Any) -> Iterator[None]:
-    """Keep progress bars and the hub's "Retrying in 1s" off the terminal: what fails is told in one line."""
+    """Keep progress bars and the hub's "Retrying in 1s" off the terminal: a failure is reported in one line."""
     bars = datasets.is_progress_bar_enabled()
     datasets.disable_progress_bars()
     loggers = [logging.getLogger(name) for name in ("datasets", "huggingface_hub")]

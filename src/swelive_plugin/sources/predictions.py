@@ -186,7 +186,7 @@ class _Reader:
     def __init__(self, known: Collection[str] | None, *, keep_going: bool) -> None:
         self.known = known
         self.keep_going = keep_going
-        self.found: dict[str, dict[str, Prediction]] = {}  # instance → patch without its final newline → prediction
+        self.by_instance: dict[str, dict[str, Prediction]] = {}  # id → patch without final newline → it
         self.order: list[tuple[str, str]] = []
         self.refused: list[str] = []
         self.unreadable: list[PredictionsError] = []
@@ -305,22 +305,22 @@ class _Reader:
         if not instance_id:
             raise PredictionsError(f"{where}: the instance id is empty")
         prediction = Prediction(instance_id, patch, model, source=where)
-        found = self.found.setdefault(instance_id, {})
+        patches = self.by_instance.setdefault(instance_id, {})
         same = prediction.patch.removesuffix("\n") if patch.strip() else ""  # a final newline makes no other patch
-        if same in found:
-            first = found[same]
-            found[same] = replace(first, duplicates=(*first.duplicates, where))
+        if same in patches:
+            first = patches[same]
+            patches[same] = replace(first, duplicates=(*first.duplicates, where))
             return
-        found[same] = replace(prediction, attempt=len(found) + 1)
+        patches[same] = replace(prediction, attempt=len(patches) + 1)
         self.order.append((instance_id, same))
 
     def result(self, source: str) -> Predictions:
-        loaded = [self.found[instance_id][same] for instance_id, same in self.order]
+        loaded = [self.by_instance[instance_id][same] for instance_id, same in self.order]
         if not loaded:
             raise PredictionsError(f"{source}: no predictions in it", hint=next(iter(self.refused), ""))
         if len(self.unreadable) == len(loaded):  # not one is right: then the file is another than was meant
             raise self.unreadable[0]
-        known = self.found if self.known is None else self.known
+        known = self.by_instance if self.known is None else self.known
         kept = tuple(each for each in loaded if each.instance_id in known)
         unknown = tuple(dict.fromkeys(each.instance_id for each in loaded if each.instance_id not in known))
         of_unknown = tuple(self._notes_of_unknown(unknown))

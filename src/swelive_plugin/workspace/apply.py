@@ -32,7 +32,7 @@ _ZERO_CONTEXT = ("zero-context", ("--unidiff-zero",))
 def apply_patch(text: str, tree: Path, *, what: str) -> str:
     """Apply ``text`` to ``tree`` with git, whole or not at all, and return how strictly it fitted.
 
-    ``strict``: every context line as it stands, maybe on other lines than said; ``recount``: the same, line counts of
+    ``strict``: each context line matches, maybe at another line number; ``recount``: the same, with the line counts of
     hunks corrected; ``whitespace``: context differs in white space alone; ``zero-context``: the patch has no context
     and goes where its line numbers say. There is no fuzz: a hunk whose context is nowhere does not apply. Files are
     replaced, never written in place, so a farm of hard links is safe. ``what`` names the patch in errors. Raises
@@ -79,7 +79,7 @@ def _git_apply(data: bytes, tree: Path, options: tuple[str, ...], what: str) -> 
 
 
 def _has_room(tree: Path, size: int) -> bool:
-    """Return whether the disk takes files of this size: git's own words may repeat what a patch calls its files."""
+    """Return whether the disk has room for files of this size. git's messages can't tell: they repeat file names."""
     try:
         with tempfile.TemporaryFile(dir=tree.parent) as file:
             file.write(bytes(size + 2**20))
@@ -99,21 +99,21 @@ _AT_FILE = re.compile(r"error: (.+): (No such file or directory|already exists i
 _CORRUPT = re.compile(r"corrupt patch at line (\d+)")
 _REASONS = {
     "No such file or directory": "does not exist in the tree",
-    "already exists in working directory": "is there already, but the patch creates it",
+    "already exists in working directory": "exists already, but the patch creates it",
     "wrong type": "is not of the type that the patch expects",
 }
 
 
 def _explain(stderr: str, data: bytes, what: str) -> PatchError:
-    if found := _AT_HUNK.search(stderr):
-        path, line = found[1], int(found[2])
+    if match := _AT_HUNK.search(stderr):
+        path, line = match[1], int(match[2])
         number = _hunk_number(data, path, line)
         place = f"hunk #{number} of {path}, line {line}," if number else f"{path}, line {line},"
         message = f"{what}: {place} does not apply"
-    elif found := _CORRUPT.search(stderr):
-        message = f"{what}: it is broken at its line {found[1]}"
-    elif found := _AT_FILE.search(stderr):
-        message = f"{what}: {found[1]} {_REASONS.get(found[2], found[2])}"
+    elif match := _CORRUPT.search(stderr):
+        message = f"{what}: it is broken at its line {match[1]}"
+    elif match := _AT_FILE.search(stderr):
+        message = f"{what}: {match[1]} {_REASONS.get(match[2], match[2])}"
     else:
         message = f"{what} does not apply: {(stderr.splitlines() or ['git gave no reason'])[0]}"
     return PatchError(message, hint="is it a diff against base_commit?", evidence=stderr.strip()[-4000:])

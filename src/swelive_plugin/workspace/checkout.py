@@ -50,7 +50,7 @@ def export_tree(mirror: Path, commit: str, dest: Path, *, with_git: bool = False
     if with_git:
         _own_repository(mirror, commit, dest)
         missing = _check_out(dest / ".git", commit, dest, {})
-        if missing:  # git wrote no index; without one, the rest would look new
+        if missing:  # git wrote no index; without one, all other files would be new
             run_git("read-tree", commit, cwd=dest, git_dir=dest / ".git")
             names = os.fsencode("\0".join(missing))
             run_git("update-index", "--skip-worktree", "-z", "--stdin", cwd=dest, git_dir=dest / ".git", input=names)
@@ -72,10 +72,10 @@ def _check_out(git_dir: Path, commit: str, dest: Path, env: Mapping[str, str]) -
     if done.returncode == 0:
         return ()
     lines = done.stderr.splitlines()
-    missing = [found for line in lines if (found := _UNREADABLE.fullmatch(line))]
+    missing = [match for line in lines if (match := _UNREADABLE.fullmatch(line))]
     if not missing or len(missing) != sum(line.startswith(b"error:") for line in lines):
         raise failure(f"can't check out {commit}", done)
-    return tuple(os.fsdecode(found[1]) for found in missing)
+    return tuple(os.fsdecode(match[1]) for match in missing)
 
 
 def _submodules(mirror: Path, commit: str) -> tuple[str, ...]:
@@ -137,10 +137,10 @@ def link_tree(source: Path, dest: Path, *, private: bool = False) -> str:
         dest.mkdir(parents=True, exist_ok=True)
         pending = [(str(source), str(dest))]
         while pending:
-            here, there = pending.pop()
-            with os.scandir(here) as entries:
+            folder, copy = pending.pop()
+            with os.scandir(folder) as entries:
                 for entry in entries:
-                    target = f"{there}/{entry.name}"
+                    target = f"{copy}/{entry.name}"
                     if entry.is_symlink():
                         os.symlink(os.readlink(entry.path), target)
                     elif entry.is_dir(follow_symlinks=False):
@@ -168,7 +168,7 @@ def _link_file(source: str, target: str, how: str) -> str:
 
 def scan_tree(root: Path) -> dict[str, os.stat_result]:
     """Return each file and symbolic link below ``root`` by its relative path; its own ``.git`` left out."""
-    found: dict[str, os.stat_result] = {}
+    files: dict[str, os.stat_result] = {}
     pending = [""]
     while pending:
         folder = pending.pop()
@@ -179,8 +179,8 @@ def scan_tree(root: Path) -> dict[str, os.stat_result]:
                     if path != ".git":
                         pending.append(path)
                 else:
-                    found[path] = entry.stat(follow_symlinks=False)
-    return found
+                    files[path] = entry.stat(follow_symlinks=False)
+    return files
 
 
 def copy_file(source: str, target: str) -> None:

@@ -79,7 +79,7 @@ def _is_below(path: str, folders: Iterable[str]) -> bool:
 
 def _files(root: Path, left_out: list[str]) -> dict[str, os.stat_result]:
     """Return what could be part of a diff, by relative path in sorted order; folders that can't be read are named."""
-    found: dict[str, os.stat_result] = {}
+    files: dict[str, os.stat_result] = {}
     pending = [""]
     while pending:
         folder = pending.pop()
@@ -92,10 +92,10 @@ def _files(root: Path, left_out: list[str]) -> dict[str, os.stat_result]:
                     if entry.is_dir(follow_symlinks=False):
                         pending.append(path)
                     else:
-                        found[path] = entry.stat(follow_symlinks=False)
+                        files[path] = entry.stat(follow_symlinks=False)
         except OSError as error:
             left_out.append(f"{folder}: {error.strerror}")
-    return dict(sorted(found.items()))
+    return dict(sorted(files.items()))
 
 
 def _differs(base: Path, work: Path, path: str, old: os.stat_result, new: os.stat_result) -> bool:

@@ -34,7 +34,7 @@ _STARTUP_MODULES = frozenset({"sitecustomize", "usercustomize"})
 _BESIDE_TESTS = frozenset({"__init__.py", "conftest.py"})
 # Whatever else a reader of the report sees under these codes, an honest agent edits and adds tests all the time.
 _ORDINARY = frozenset({"test-support", "bytecode"})
-_WORDS = {
+_FLAGS = {
     "test-file": "files of the hidden tests were written by the prediction and put back",
     "conftest": "conftest files were changed by the prediction and put back",
     "pytest-config": "pytest's configuration was changed by the prediction and put back",
@@ -163,7 +163,7 @@ def _flags(restored: Iterable[Restored]) -> tuple[str, ...]:
     flags = []
     for why, paths in sorted(by_why.items()):
         more = f" and {len(paths) - 5} more" if len(paths) > 5 else ""
-        flags.append(f"{_WORDS[why]}: {', '.join(sorted(paths)[:5])}{more}")
+        flags.append(f"{_FLAGS[why]}: {', '.join(sorted(paths)[:5])}{more}")
     return tuple(flags)
 
 
@@ -395,13 +395,13 @@ def _test_folders(hidden: Collection[str], base: Iterable[str]) -> set[str]:
 
 def _at_or_below(entry: str, paths: Sequence[str]) -> set[str]:
     """Return which of the sorted ``paths`` are ``entry`` or below it."""
-    found = set()
+    inside = set()
     for path in (entry, f"{entry}/"):
         at = bisect.bisect_left(paths, path)
         while at < len(paths) and (paths[at] == entry or paths[at].startswith(f"{entry}/")):
-            found.add(paths[at])
+            inside.add(paths[at])
             at += 1
-    return found
+    return inside
 
 
 def _is_metadata(path: str) -> str:

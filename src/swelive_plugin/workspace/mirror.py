@@ -70,7 +70,7 @@ def ensure_mirror(
 
 
 def has_commit(mirror: Path, commit: str) -> bool:
-    """Return whether ``mirror`` is there and holds ``commit``."""
+    """Return whether ``mirror`` exists and holds ``commit``."""
     if not (mirror / "HEAD").is_file():
         return False
     done = run_git("cat-file", "-e", f"{commit}^{{commit}}", git_dir=mirror, check=False)
@@ -80,15 +80,15 @@ def has_commit(mirror: Path, commit: str) -> bool:
 def _under_lock(repo: str, commit: str, *, url: str, mirror: Path, offline: bool, say: Callable[[str], None]) -> Path:
     if has_commit(mirror, commit):  # somebody else got it while we waited
         return mirror
-    there = (mirror / "HEAD").is_file()
+    has_mirror = (mirror / "HEAD").is_file()
     if offline:
         raise MirrorError(
-            f"commit {commit} of {repo} is not in the cache" if there else f"{repo} is not in the cache",
+            f"commit {commit} of {repo} is not in the cache" if has_mirror else f"{repo} is not in the cache",
             hint="run once without --offline",
         )
     for leftover in mirror.parent.glob(f".{mirror.name}.*"):  # of a clone that was killed; the lock is ours
         remove_tree(leftover)
-    if not there:
+    if not has_mirror:
         say(f"cloning {repo} from {_shown(url)}")
         _clone(repo, url, mirror)
         if has_commit(mirror, commit):

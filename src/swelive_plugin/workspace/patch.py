@@ -84,8 +84,8 @@ def encoded(text: str) -> bytes:
     except UnicodeEncodeError as error:
         raise _half_a_pair(text, error.start) from error
     # The same as a Prediction holds it, unless other bytes show that the file is simply not UTF-8.
-    if (found := _HALF_A_PAIR.search(text)) and not _BYTE.search(_HALF_A_PAIR.sub("", text)):
-        raise _half_a_pair(text, found.start())
+    if (match := _HALF_A_PAIR.search(text)) and not _BYTE.search(_HALF_A_PAIR.sub("", text)):
+        raise _half_a_pair(text, match.start())
     return data
 
 
@@ -249,7 +249,7 @@ def _written(section: Section, tree: Path) -> int:
     """Return how many bytes applying a section makes, at most; refuse data that git would hold in memory for long."""
     total = sum(len(line) for hunk in section.hunks for line in hunk.lines)
     if not section.added and not section.deleted:
-        with contextlib.suppress(OSError):  # it is not there, and git says so
+        with contextlib.suppress(OSError):  # it does not exist, and git reports that
             total += (tree / section.old).lstat().st_size
     for at, line in enumerate(section.binary):
         kind, _, size = line.partition(b" ")

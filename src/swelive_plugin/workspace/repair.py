@@ -19,7 +19,7 @@ _MAX_LISTED = 200
 
 
 def normalise_patch(text: str, tree: Path) -> tuple[str, tuple[str, ...]]:
-    """Return ``text`` as git would have written it, and each repair that it took, in words.
+    """Return ``text`` as git would have written it, and a description of each repair.
 
     Repaired, because agents and their tools do this to right patches: a lost final newline, blank context lines
     stripped from the end, line ends that differ from the file's own, wrong line counts, prose or a markdown fence
@@ -56,7 +56,7 @@ def normalise_patch(text: str, tree: Path) -> tuple[str, tuple[str, ...]]:
             repairs.append(reason)
             continue
         _complete_header(section, tree, repairs)
-        # An earlier section may have changed the file already: then the one in the tree tells nothing.
+        # An earlier section may have changed the file already: then the file in the tree is no reference.
         lines = None if section.added or section.old in seen else _lines(tree / section.old)
         _repair_line_ends(section, lines, repairs, search)
         for number, hunk in enumerate(section.hunks, 1):
@@ -194,8 +194,8 @@ def _stripped_context(hunk: Hunk, target: list[bytes] | None, search: _Search) -
     if start is None:
         return None
     after = start + len(hunk.old_lines)
-    found = target[after : after + count]
-    return [b" " + line for line in found] if len(found) == count and not any(map(bytes.strip, found)) else None
+    lines = target[after : after + count]
+    return [b" " + line for line in lines] if len(lines) == count and not any(map(bytes.strip, lines)) else None
 
 
 class _Search:

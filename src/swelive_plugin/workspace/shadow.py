@@ -53,7 +53,7 @@ def find_shadows(
     modules and conftest files (docs.pytest.org, "pytest import mechanisms"). Names that base has are left alone.
     """
     roots = _roots(base, tests)
-    found: dict[str, Shadow] = {}
+    shadows: dict[str, Shadow] = {}
     for path in new:
         folder, file = posixpath.split(path)
         if file == "__init__.py":
@@ -65,8 +65,8 @@ def find_shadows(
         if folder in roots and name and not _importable(folder, name, base):
             why = _why(folder, name, base, tree, top_level)
             if why:
-                found[entry] = Shadow(entry, why)
-    return sorted(found.values(), key=lambda shadow: shadow.entry)
+                shadows[entry] = Shadow(entry, why)
+    return sorted(shadows.values(), key=lambda shadow: shadow.entry)
 
 
 def _why(folder: str, name: str, base: Collection[str], tree: Collection[str], top_level: Collection[str]) -> str:

@@ -104,7 +104,7 @@ class Section:
 
 @dataclass
 class Diff:
-    """A patch: its sections in order, and what was found around them."""
+    """A patch: its sections in order, and what surrounds them."""
 
     sections: list[Section] = field(default_factory=list)
     prose: bool = False
@@ -221,8 +221,8 @@ class _Reader:
                 self.git_header(line)
             elif self.at_file_names():
                 self.file_names()
-            elif self.section is not None and (found := _HUNK.match(line)):
-                self.hunk(self.section, found)
+            elif self.section is not None and (match := _HUNK.match(line)):
+                self.hunk(self.section, match)
             elif self.section is not None and line == b"GIT binary patch":
                 self.binary(self.section)
             elif self.section is not None and line.startswith(b"Binary files ") and line.endswith(b" differ"):
@@ -246,22 +246,22 @@ class _Reader:
 
     @staticmethod
     def extended_header(section: Section, line: bytes) -> bool:
-        if found := _MODE.fullmatch(line):
-            what, mode = found[1], found[2].decode("ascii")
+        if match := _MODE.fullmatch(line):
+            what, mode = match[1], match[2].decode("ascii")
             section.added |= what == b"new file mode"
             section.deleted |= what == b"deleted file mode"
             if what in (b"old mode", b"deleted file mode"):
                 section.old_mode = mode
             else:
                 section.new_mode = mode
-        elif found := _MOVE.fullmatch(line):
-            section.copied = found[1] == b"copy"
-            name = _one_name(found[3])
-            section.move = (name, section.move[1]) if found[2] == b"from" else (section.move[0], name)
-        elif found := _INDEX.fullmatch(line):
+        elif match := _MOVE.fullmatch(line):
+            section.copied = match[1] == b"copy"
+            name = _one_name(match[3])
+            section.move = (name, section.move[1]) if match[2] == b"from" else (section.move[0], name)
+        elif match := _INDEX.fullmatch(line):
             section.index = line
-            if found[1] and not section.old_mode:
-                section.old_mode = section.new_mode = found[1].decode("ascii")
+            if match[1] and not section.old_mode:
+                section.old_mode = section.new_mode = match[1].decode("ascii")
         elif _SIMILARITY.fullmatch(line):
             section.similarity = line
         else:
@@ -284,11 +284,11 @@ class _Reader:
         section.names = names
         self.at += 2
 
-    def hunk(self, section: Section, found: re.Match[bytes]) -> None:
-        old_start, new_start = int(found[1]), int(found[3])
-        old_left = 1 if found[2] is None else int(found[2])
-        new_left = 1 if found[4] is None else int(found[4])
-        hunk = Hunk(old_start, new_start, [], heading=found[5], at=self.at + 1)
+    def hunk(self, section: Section, match: re.Match[bytes]) -> None:
+        old_start, new_start = int(match[1]), int(match[3])
+        old_left = 1 if match[2] is None else int(match[2])
+        new_left = 1 if match[4] is None else int(match[4])
+        hunk = Hunk(old_start, new_start, [], heading=match[5], at=self.at + 1)
         section.hunks.append(hunk)
         self.at += 1
         first = self.at
@@ -346,8 +346,8 @@ class _Reader:
 
     def binary_stub(self, section: Section, line: bytes) -> None:
         section.binary_without_data = True
-        if section.names == (None, None) and (found := re.fullmatch(rb"Binary files (.+) and (.+) differ", line)):
-            section.names = (_one_name(found[1]), _one_name(found[2]))
+        if section.names == (None, None) and (match := re.fullmatch(rb"Binary files (.+) and (.+) differ", line)):
+            section.names = (_one_name(match[1]), _one_name(match[2]))
         self.at += 1
 
 
@@ -379,7 +379,7 @@ def _one_name(text: bytes) -> str:
 
 
 def _git_names(rest: bytes) -> tuple[str | None, str | None]:
-    """Return both names of a ``diff --git`` line, or nothing where a space makes them doubtful (others lines tell)."""
+    """Return both names of a ``diff --git`` line, or nothing where a space makes them ambiguous."""
     if rest.startswith(b'"'):
         old, rest = _unquote(rest)
         return old, _one_name(rest[1:])
@@ -437,4 +437,4 @@ def _quoted(path: str) -> bytes:
     raw = os.fsencode(path)
     if not _NEEDS_QUOTES.search(raw):
         return raw
-    return b'"' + re.sub(_NEEDS_QUOTES, lambda found: b"\\%03o" % found[0][0], raw) + b'"'
+    return b'"' + re.sub(_NEEDS_QUOTES, lambda match: b"\\%03o" % match[0][0], raw) + b'"'
