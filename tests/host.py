@@ -63,8 +63,8 @@ class HostProvider:
 
 class HostPlugin:
     @hookimpl
-    def swelive_environments(self, settings: Settings) -> Mapping[str, EnvironmentProvider]:
-        return {"uv": HostProvider(settings.cache)}
+    def swelive_environments(self, settings: Settings) -> Mapping[str, Callable[[], EnvironmentProvider]]:
+        return {"uv": lambda: HostProvider(settings.cache)}
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from swelive_plugin.hookspecs import hookimpl
 
@@ -27,21 +27,28 @@ def swelive_log_readers() -> Sequence[Reader]:
 @hookimpl
 def swelive_sandboxes(require: bool) -> Mapping[str, Callable[[], Sandbox]]:
     """Return ``auto``, ``bwrap`` and ``none``."""
-    from swelive_plugin.sandbox.find import find_sandbox
 
-    return {
-        "auto": lambda: find_sandbox("auto", require=require),
-        "bwrap": lambda: find_sandbox("bwrap", require=require),
-        "none": lambda: find_sandbox("none", require=require),
-    }
+    def one(name: Literal["auto", "bwrap", "none"]) -> Callable[[], Sandbox]:
+        def sandbox() -> Sandbox:
+            from swelive_plugin.sandbox.find import find_sandbox
+
+            return find_sandbox(name, require=require)
+
+        return sandbox
+
+    return {"auto": one("auto"), "bwrap": one("bwrap"), "none": one("none")}
 
 
 @hookimpl
-def swelive_environments(settings: Settings) -> Mapping[str, EnvironmentProvider]:
+def swelive_environments(settings: Settings) -> Mapping[str, Callable[[], EnvironmentProvider]]:
     """Return ``uv``: environments of the commit's day."""
-    from swelive_plugin.environments.provider import UvProvider
 
-    return {"uv": UvProvider(settings.cache, recipes=settings.recipes)}
+    def uv() -> EnvironmentProvider:
+        from swelive_plugin.environments.provider import UvProvider
+
+        return UvProvider(settings.cache, recipes=settings.recipes)
+
+    return {"uv": uv}
 
 
 @hookimpl

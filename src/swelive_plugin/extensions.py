@@ -129,7 +129,7 @@ def check_names(settings: Settings) -> None:
     """Raise `UsageError` where the settings name a policy, sandbox or environment provider that is not there."""
     policy_named(settings.policy)
     _named("sandbox", _sandboxes(require=settings.require_sandbox), settings.sandbox)
-    environment_provider(settings)
+    _named("environment provider", _providers(settings), settings.environment)
 
 
 def _named(kind: str, values: Mapping[str, T], name: str) -> T:
@@ -177,10 +177,11 @@ def sandbox_named(name: str, *, require: bool = False) -> Sandbox:
 
 def environment_provider(settings: Settings) -> EnvironmentProvider:
     """Return the provider of environments that the settings name. Raises `UsageError` for an unknown name."""
-    found: dict[str, EnvironmentProvider] = _first_of_each(
-        "environment provider", _in_mappings("swelive_environments", settings=settings)
-    )
-    return _named("environment provider", found, settings.environment)
+    return _named("environment provider", _providers(settings), settings.environment)()
+
+
+def _providers(settings: Settings) -> dict[str, Callable[[], EnvironmentProvider]]:
+    return _first_of_each("environment provider", _in_mappings("swelive_environments", settings=settings))
 
 
 def executor_named(name: str, workers: int) -> Executor:

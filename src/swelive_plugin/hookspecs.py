@@ -1,8 +1,8 @@
 """The seams for others, as pluggy hooks (entry-point group ``swelive``).
 
 A plugin is any module or object with functions of these names marked by `hookimpl`. The built-in readers, sandboxes,
-environments, executors and policies register in the same way (`swelive_plugin.builtin`); of two with one
-name the later wins.
+environments, executors and policies register in the same way (`swelive_plugin.builtin`). A plugin's wins over a
+built-in one of the same name; two plugins can't have the same.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def swelive_sandboxes(require: bool) -> Mapping[str, Callable[[], Sandbox]]:  # 
 
 
 @hookspec
-def swelive_environments(settings: Settings) -> Mapping[str, EnvironmentProvider]:  # type: ignore[empty-body]
-    """Return providers of environments by name; ``uv`` is built in."""
+def swelive_environments(settings: Settings) -> Mapping[str, Callable[[], EnvironmentProvider]]:  # type: ignore[empty-body]
+    """Return providers of environments by name, each as a function that makes one; ``uv`` is built in."""
 
 
 @hookspec

@@ -42,8 +42,8 @@ class Theirs:
         return {"padded": Padded}
 
     @hookimpl
-    def swelive_environments(self, settings: Settings) -> Mapping[str, EnvironmentProvider]:
-        return {"here": HostProvider(settings.cache)}
+    def swelive_environments(self, settings: Settings) -> Mapping[str, Callable[[], EnvironmentProvider]]:
+        return {"here": lambda: HostProvider(settings.cache)}
 
     @hookimpl
     def swelive_executors(self, workers: int) -> Mapping[str, Callable[[], Executor]]:
