@@ -10,7 +10,7 @@ import json
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
@@ -41,6 +41,7 @@ __all__ = [
     "RunResult",
     "Testbed",
     "Variant",
+    "mirror_of",
     "open_testbed",
     "prepare",
     "read_run",
@@ -175,14 +176,7 @@ def open_testbed(
     """
     scope = scope or settings.scope or policy_named(settings.policy).default_scope
     sandbox = sandbox_named(settings.sandbox, require=settings.require_sandbox)
-    mirror = ensure_mirror(
-        instance.repo,
-        instance.base_commit,
-        url=repo_url(settings.repo_url, instance.repo),
-        cache=settings.cache,
-        offline=settings.offline,
-        progress=progress,
-    )
+    mirror = mirror_of(instance.repo, instance.base_commit, settings, progress)
     in_environment = partial(Testbed, instance, settings, sandbox, mirror, scope=scope, progress=progress)
     environment = environment_provider(settings).provide(
         instance,
@@ -193,6 +187,18 @@ def open_testbed(
         check=None if check is None else lambda built: check(in_environment(environment=built)),
     )
     return in_environment(environment=environment)
+
+
+def mirror_of(repo: str, commit: str, settings: Settings, progress: Progress | None = None) -> Path:
+    """Return the repository in the cache, with the commit in it. Raises `MirrorError`, `InfraError`."""
+    return ensure_mirror(
+        repo,
+        commit,
+        url=repo_url(settings.repo_url, repo),
+        cache=settings.cache,
+        offline=settings.offline,
+        progress=progress,
+    )
 
 
 def prepare(testbed: Testbed, variant: Variant, *, folder: Path, work: Path) -> Prepared:
@@ -267,9 +273,8 @@ def run_kept(testbed: Testbed, variant: Variant, *, folder: Path | None = None, 
             write_atomically(fresh / _DONE, json_bytes(_summary(result, key)))
             remove_tree(place)
             _move(fresh, place)
-    kept = read_run(place, key=key)
-    assert kept is not None, "a run that was just kept is there"
-    return kept
+    rebuilt = replace(result.rebuilt, built=place / _BUILT) if result.rebuilt else None
+    return replace(result, folder=place, rebuilt=rebuilt)
 
 
 def _move(source: Path, target: Path) -> None:

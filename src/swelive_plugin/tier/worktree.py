@@ -10,13 +10,13 @@ from pathlib import Path
 from swelive_plugin.core.paths import is_test_path
 from swelive_plugin.errors import PatchError, UsageError
 from swelive_plugin.grading.settings import Progress, Settings, scratch
+from swelive_plugin.grading.testbed import mirror_of
 from swelive_plugin.tier.layout import Task
 from swelive_plugin.workspace.checkout import export_tree, remove_tree
 from swelive_plugin.workspace.diff import collect_diff
-from swelive_plugin.workspace.mirror import ensure_mirror, repo_url
 from swelive_plugin.workspace.patch import touched_paths
 
-__all__ = ["Work", "collect_work", "mirror_of", "set_up"]
+__all__ = ["Work", "collect_work", "set_up"]
 
 
 @dataclass(frozen=True)
@@ -29,18 +29,6 @@ class Work:
     gone: bool = False
 
 
-def mirror_of(task: Task, settings: Settings, progress: Progress | None = None) -> Path:
-    """Return the task's repository in the cache. Raises `MirrorError`, `InfraError`."""
-    return ensure_mirror(
-        task.repo,
-        task.base_commit,
-        url=repo_url(settings.repo_url, task.repo),
-        cache=settings.cache,
-        offline=settings.offline,
-        progress=progress,
-    )
-
-
 def set_up(task: Task, folder: Path, settings: Settings, progress: Progress | None = None) -> None:
     """Make ``folder`` a checkout of the task's base commit; its repository holds no object, ref or tag from later.
 
@@ -51,7 +39,7 @@ def set_up(task: Task, folder: Path, settings: Settings, progress: Progress | No
     folder = folder.absolute()  # git is told of it from another folder
     new = not folder.exists()
     try:
-        export_tree(mirror_of(task, settings, progress), task.base_commit, folder, with_git=True)
+        export_tree(mirror_of(task.repo, task.base_commit, settings, progress), task.base_commit, folder, with_git=True)
     except BaseException:
         if new:  # half a work tree would be refused next time, and graded as a whole one
             remove_tree(folder)
@@ -62,7 +50,7 @@ def collect_from(task: Task, folder: Path, settings: Settings, progress: Progres
     """Return what was changed in a work tree of this task since `set_up`. Raises `UsageError` if it is none."""
     if not folder.is_dir():
         raise UsageError(f"{folder} is no folder", hint="name the work tree that setup.sh made")
-    mirror = mirror_of(task, settings, progress)
+    mirror = mirror_of(task.repo, task.base_commit, settings, progress)
     with scratch(settings.cache) as work:
         export_tree(mirror, task.base_commit, work / "base")
         if not {path.name for path in (work / "base").iterdir()} & {path.name for path in folder.iterdir()}:
