@@ -19,7 +19,7 @@ from swelive_plugin.core.policy import SWELIVE, Controls, Policy, Scope
 from swelive_plugin.core.reasons import group_reasons
 from swelive_plugin.core.rebase_ids import overlaps
 from swelive_plugin.core.scoring import Scores, judge_tests
-from swelive_plugin.core.testid import file_of, is_test_id
+from swelive_plugin.core.unrecorded import files_not_recorded, kept_tests_missing
 from swelive_plugin.core.verdict import Reason, Status, TestVerdict, Verdict
 from swelive_plugin.errors import (
     EnvironmentBuildError,
@@ -488,33 +488,6 @@ def _warnings(case: _Case) -> Iterator[Reason]:
         yield from _pass_at_base(case)
     if judged is Status.RESOLVED:
         yield from _why_not_rebuilt(case)
-        yield from _kept_tests_missing(case)
-    if case.evidence.record:
-        yield from _files_not_recorded(case)
-
-
-def _kept_tests_missing(case: _Case) -> Iterator[Reason]:
-    """Say how many PASS_TO_PASS tests are missing from files that ran: without a gold control nobody knows why."""
-    missing = [test.id for test in case.pass_to_pass if test.rule == "p2p-missing"]
-    if missing:
-        number = "1 PASS_TO_PASS test is" if len(missing) == 1 else f"{len(missing)} PASS_TO_PASS tests are"
-        message = f"{number} missing from files that ran, and no gold control tells whether they should be there"
-        yield Reason("p2p_missing", message, test=missing[0], evidence="\n".join(missing[:5]))
-
-
-def _files_not_recorded(case: _Case) -> Iterator[Reason]:
-    """Say how much of scope ``all`` the record does not cover: a missing PASS_TO_PASS test may count for nothing."""
-    if case.scope != "all":
-        return
-    session = case.session
-    recorded = {file_of(test_id) for test_id in session.tests} | {error.id for error in session.collect_errors}
-    listed: dict[str, bool] = {}
-    for test in (*case.fail_to_pass, *case.pass_to_pass):
-        if is_test_id(test.id):
-            file = file_of(test.id)
-            listed[file] = listed.get(file, False) or bool(test.matched) or file in recorded
-    missing = sorted(file for file, known in listed.items() if not known)
-    if missing:
-        more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
-        message = f"{len(missing)} of {len(listed)} listed test files have no test in what was recorded"
-        yield Reason("files_not_recorded", f"{message}: {', '.join(missing[:5])}{more}")
+        yield from kept_tests_missing(case.pass_to_pass)
+    if case.evidence.record and case.scope == "all":
+        yield from files_not_recorded(case.session, (*case.fail_to_pass, *case.pass_to_pass))
