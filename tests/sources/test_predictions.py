@@ -16,7 +16,7 @@ from swelive_plugin.errors import PatchError, PredictionsError
 from swelive_plugin.reports.json_report import results_of, write_results
 from swelive_plugin.sources.predictions import Predictions, load_predictions
 from swelive_plugin.workspace.patch import check_patch
-from swelive_plugin.workspace.repair import normalise_patch
+from swelive_plugin.workspace.patch_repair import normalise_patch
 
 CASE = Path(__file__).parents[2].parent / "shared" / "cases" / "grading" / "79-predictions-formats" / "input"
 ROW = {"instance_id": "a__b-1", "model_name_or_path": "m", "model_patch": "diff"}

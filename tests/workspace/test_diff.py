@@ -13,7 +13,7 @@ from swelive_plugin.workspace.apply import apply_patch
 from swelive_plugin.workspace.checkout import link_tree
 from swelive_plugin.workspace.diff import CollectedDiff, collect_diff
 from swelive_plugin.workspace.patch import check_patch, touched_paths
-from swelive_plugin.workspace.repair import normalise_patch
+from swelive_plugin.workspace.patch_repair import normalise_patch
 
 from .conftest import Content, Repository, read, write
 

@@ -12,7 +12,7 @@ from swelive_plugin.errors import PatchError, PatchRejected
 from swelive_plugin.workspace.apply import apply_patch
 from swelive_plugin.workspace.checkout import link_tree
 from swelive_plugin.workspace.patch import PathChange, check_patch, touched_paths
-from swelive_plugin.workspace.repair import normalise_patch
+from swelive_plugin.workspace.patch_repair import normalise_patch
 
 from .conftest import diff_of, read, write
 
@@ -175,7 +175,7 @@ class TestRepairs:
         self, tree: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Each repair may search the file: without a bound, a hostile patch keeps the grader busy for days."""
-        monkeypatch.setattr("swelive_plugin.workspace.repair._MAX_SEARCHED_BYTES", 100 * len(SRC))
+        monkeypatch.setattr("swelive_plugin.workspace.patch_repair._MAX_SEARCHED_BYTES", 100 * len(SRC))
         with pytest.raises(PatchError, match="needs too many repairs"):
             normalise_patch("--- a/src.py\n+++ b/src.py\n" + "@@ -1,9 +1,9 @@\n-not there\n+x\n" * 51, tree)
 
@@ -417,7 +417,7 @@ class TestPasted:
             ("repo.orig/pkg/src.py", "repo/pkg/src.py"),
             ("/testbed/pkg/src.py", "/testbed/pkg/src.py"),
             ("/testbed/pkg/src.py.orig", "/testbed/pkg/src.py"),
-            ("/home/me/work/repo/pkg/src.py", "/home/me/work/repo/pkg/src.py"),
+            ("/home/me/src/repo/pkg/src.py", "/home/me/src/repo/pkg/src.py"),
             ("/tmp/old/pkg/src.py", "/tmp/new/pkg/src.py"),
             ("./pkg/src.py", "./pkg/src.py"),
             ("a/testbed/pkg/src.py", "b/testbed/pkg/src.py"),

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from swelive_plugin.errors import PatchError
 from swelive_plugin.workspace.apply import apply_patch
-from swelive_plugin.workspace.repair import normalise_patch
+from swelive_plugin.workspace.patch_repair import normalise_patch
 from swelive_plugin.workspace.unified import parse_diff, render
 
 from .conftest import diff_of, read, write

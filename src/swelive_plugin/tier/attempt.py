@@ -26,7 +26,7 @@ from swelive_plugin.tier.layout import Task
 from swelive_plugin.tier.worktree import Work, collect_work
 from swelive_plugin.workspace.apply import apply_patch
 from swelive_plugin.workspace.checkout import export_tree, link_tree
-from swelive_plugin.workspace.repair import normalise_patch
+from swelive_plugin.workspace.patch_repair import normalise_patch
 
 __all__ = ["AgentRun", "run_agent", "used_bytes"]
 

@@ -19,9 +19,9 @@ from swelive_plugin.errors import InfraError, InstanceError, Interrupted, PatchE
 from swelive_plugin.workspace.apply import apply_patch
 from swelive_plugin.workspace.checkout import remove_tree, scan_tree
 from swelive_plugin.workspace.patch import check_patch, links_of, touched_paths
+from swelive_plugin.workspace.patch_repair import normalise_patch
 from swelive_plugin.workspace.patched import PatchedFiles, place
 from swelive_plugin.workspace.pytest_config import SHARED_NAMES, has_pytest_section, with_pytest_section
-from swelive_plugin.workspace.repair import normalise_patch
 from swelive_plugin.workspace.shadow import find_shadows
 from swelive_plugin.workspace.unified import parse_diff, render
 

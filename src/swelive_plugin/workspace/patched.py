@@ -11,7 +11,7 @@ from swelive_plugin.errors import InstanceError, PatchError
 from swelive_plugin.workspace.apply import apply_patch
 from swelive_plugin.workspace.checkout import copy_file, link_tree
 from swelive_plugin.workspace.patch import touched_paths
-from swelive_plugin.workspace.repair import normalise_patch
+from swelive_plugin.workspace.patch_repair import normalise_patch
 
 __all__ = ["PatchedFiles", "place"]
 
