@@ -117,3 +117,21 @@ def test_a_name_that_no_plugin_has_is_one_clear_line(
     said = capsys.readouterr().err
     assert message in said
     assert "Traceback" not in said
+
+
+def test_a_pool_of_processes_runs_agents(project: Project, tmp_path: Path) -> None:
+    given = ("--repo-url", project.repo_url, "--cache", tmp_path / "cache")
+    out = tmp_path / "proven"
+    row = {**json.loads(project.dataset.read_bytes()), "problem_statement": "add() subtracts."}
+    project.dataset.write_text(json.dumps(row) + "\n")
+    assert swelive("validate", "-d", project.dataset, *given, "-o", out, "--runs", "1", "--base-runs", "1") == 0
+    assert swelive("gen", "-d", out / "validated.jsonl", "-o", tmp_path / "tier", *given) == 0
+    agents = ("--agent", "gold", "--agent", "noop")
+    assert swelive("run", tmp_path / "tier", *agents, "-o", tmp_path / "run", *given, "--executor", "processes") == 0
+    statuses = {
+        agent: json.loads((tmp_path / "run" / agent / "o__proj-1" / "attempt-1" / "verdict.json").read_bytes())[
+            "status"
+        ]
+        for agent in ("gold", "noop")
+    }
+    assert statuses == {"gold": "resolved", "noop": "empty_patch"}
