@@ -41,12 +41,16 @@ class Index:
 def wheel(name: str) -> tuple[str, bytes]:
     """Return a stranger's wheel with a high version: importing it fails."""
     stem = f"{name.replace('-', '_')}-99"
+    files = {
+        f"{name.replace('-', '_')}/__init__.py": "raise RuntimeError('a stranger')\n",
+        f"{stem}.dist-info/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 99\n",
+        f"{stem}.dist-info/WHEEL": "Wheel-Version: 1.0\nTag: py3-none-any\n",
+        f"{stem}.dist-info/RECORD": "",
+    }
     data = io.BytesIO()
     with zipfile.ZipFile(data, "w") as archive:
-        archive.writestr(f"{name.replace('-', '_')}/__init__.py", "raise RuntimeError('a stranger')\n")
-        archive.writestr(f"{stem}.dist-info/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 99\n")
-        archive.writestr(f"{stem}.dist-info/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
-        archive.writestr(f"{stem}.dist-info/RECORD", "")
+        for path, content in files.items():
+            archive.writestr(zipfile.ZipInfo(path), content)  # not the time of now: each request gets the same bytes
     return f"{stem}-py3-none-any.whl", data.getvalue()
 
 
@@ -109,6 +113,13 @@ def imports(made: Environment, tmp_path: Path, *modules: str) -> str:
     status, output = run(made, find_sandbox(), tmp_path, "-c", code)
     assert status == 0, output
     return output
+
+
+def test_the_stand_in_offers_the_same_bytes_at_any_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its hash is asked for before its file; a wheel made anew two seconds later once had another hash."""
+    first = wheel("zz-foreign")
+    monkeypatch.setattr("time.time", lambda: 2_000_000_000.0)
+    assert wheel("zz-foreign") == first
 
 
 def test_the_stand_in_is_asked_first(tmp_path: Path, cache: Path, index: Index) -> None:
